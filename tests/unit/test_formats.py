@@ -917,6 +917,8 @@ SEG = "<mrk mtype='seg' mid='{}'>{}</mrk>"
          f"... <target>{SEG.format(1, 'By hand')} {SEG.format(2, 'dc')}</target>"),
         (f"<source>x</source><seg-source><g id='1'>{SEG.format(1, 'ab')}</g>{SEG.format(2, 'cd')}</seg-source><target></target>",
          f"... <target state=\"needs-review-translation\"><g id='1'>{SEG.format(1, 'ba')}</g>{SEG.format(2, 'dc')}</target>"),
+        ("<source>ab <mrk mtype='x-sdl-deleted'>cd</mrk><mrk mtype='x-sdl-added'>ef</mrk></source>",
+         '... <target state="needs-review-translation">ba <mrk mtype=\'x-sdl-deleted\'>cd</mrk><mrk mtype=\'x-sdl-added\'>fe</mrk></target>'),
         ("<source>ab</source><target state='new'>ab</target>",
          '... <target state="needs-review-translation">ba</target>'),
     ],
@@ -957,6 +959,39 @@ def test_states_and_languages_of_xliff() -> None:
     assert b'<segment state="translated"><source>ab</source><target>ba</target>' in read("a.xlf", initial).translated(
         reversed_words
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("<trans-unit xmlns:m='m' m:locked='true'><source>ab</source></trans-unit>", "locked"),
+        ("<trans-unit xmlns:m='m' m:locked='locked'><source>ab</source><target/></trans-unit>", "locked"),
+        ("<trans-unit translate='no'><source>ab</source></trans-unit>", 'translate="no"'),
+        (f"<trans-unit><source>x</source><seg-source>{SEG.format(1, 'ab')}</seg-source><target>{SEG.format(1, '')}</target>"
+         "<sdl:seg-defs xmlns:sdl='s'><sdl:seg id='1' locked='true'/></sdl:seg-defs></trans-unit>", "locked"),
+        ("<trans-unit><source><ph id='1'>x<sub>ab</sub></ph></source></trans-unit>", "texts inside of codes (<sub>)"),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_xliff_is_counted(before: str, reason: str) -> None:
+    units = [unit for unit in read("a.mxliff", xliff(before)).texts() if unit.kept]
+    assert [(plain(unit.items), unit.kept) for unit in units] == [("ab", reason)]
+
+
+def test_tags_that_are_text_in_xliff_of_phrase_are_pairs() -> None:
+    text = xliff(
+        "<trans-unit><source>ab {b&gt;cd &amp; ef&lt;b} {1}</source></trans-unit>", " xmlns:m='http://memsource'"
+    )
+    [unit] = read("a.mxliff", text).texts()
+    assert [item if isinstance(item, str) else item.kind for item in unit.items] == [
+        "ab ", "open", "cd & ef", "close", " {1}"
+    ]  # fmt: skip
+    assert b">ba {b&gt;dc &amp; fe&lt;b} {1}</target>" in read("a.mxliff", text).translated(reversed_words_apart)
+
+
+def test_another_target_language_of_an_xliff_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    text = '<xliff><file source-language="en" target-language="fr"><trans-unit><source>ab</source></trans-unit></file></xliff>'
+    assert b'target-language="fr"' in read("a.xlf", text).translated(reversed_words)
+    assert "'fr', not 'de'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

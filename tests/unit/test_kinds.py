@@ -147,7 +147,13 @@ XLIFF = Row(
     codes=('<x id="1"/>', '<ph id="1">&lt;img/&gt;</ph>', '<g id="1"/>', '<it id="1" pos="open">&lt;i&gt;</it>'),
     breaks=('<x id="1" ctype="lb"/>', '<ph id="1">&lt;br/&gt;</ph>', '<x id="1" equiv-text="&lt;br&gt;"/>'),
     tabs=('<x id="1" ctype="x-tab"/>', '<ph id="1">\\t</ph>'),
-    pairs=(('<g id="5">', "</g>"), ('<bpt id="6">&lt;b></bpt>', '<ept id="6">&lt;/b></ept>')),
+    pairs=(
+        ('<g id="5">', "</g>"),
+        ('<bpt id="6">&lt;b></bpt>', '<ept id="6">&lt;/b></ept>'),
+        ('<ph id="7">&lt;b></ph>', '<ph id="8">&lt;/b></ph>'),
+        ('<x id="START_LINK"/>', '<x id="CLOSE_LINK"/>'),
+        ('<x id="9" equiv-text="&lt;a href=&quot;x&quot;>"/>', '<x id="10" equiv-text="&lt;/a>"/>'),
+    ),
     protected=('<mrk mtype="protected">x y</mrk>',),
     words=escaped,
     reads=without_tags,
@@ -226,6 +232,7 @@ ROWS: dict[str, Row] = {
             "<w:r><w:drawing/></w:r>",
             '<w:r><w:footnoteReference w:id="1"/></w:r>',
             '<w:hyperlink r:id="r"><w:r><w:drawing/></w:r></w:hyperlink>',
+            "<mc:AlternateContent xmlns:mc='c'><mc:Choice><w:r><w:drawing/></w:r></mc:Choice></mc:AlternateContent>",
             "<w:sdt><w:sdtPr/><w:sdtContent><w:r><w:drawing/></w:r></w:sdtContent></w:sdt>",
         ),
         breaks=("<w:r><w:br/></w:r>", "<w:r><w:cr/></w:r>", '<w:r><w:br w:type="page"/></w:r>'),
@@ -239,7 +246,7 @@ ROWS: dict[str, Row] = {
     "pptx": Row(
         f"<p:sld {_A}><p:txBody><a:p>◊</a:p></p:txBody></p:sld>",
         codes=('<a:fld id="1" type="slidenum"><a:rPr/><a:t>7</a:t></a:fld>',),
-        breaks=("<a:br/>", "<a:br><a:rPr/></a:br>"),
+        breaks=("<a:br/>", "<a:br><a:rPr/></a:br>", "<a:r><a:t>_x000B_</a:t></a:r>"),
         words=runs("a"),
         reads=without_tags,
         part="ppt/slides/slide1.xml",
@@ -425,10 +432,15 @@ VARIANTS: dict[str, Row] = {
     "yaml of lines": Row("a: |-\n  ◊\n", breaks=("\n  ", "<br>"), tabs=("\t",), pairs=TAGS),
     "yaml of paragraphs": Row("a: >\n  ◊\n", breaks=("\n\n  ", "<br>"), pairs=TAGS),
     "xliff 2": Row(
-        '<xliff version="2.0" srcLang="en"><file id="f"><unit id="1"><segment><source>◊</source></segment></unit>'
-        "</file></xliff>",
+        '<xliff version="2.0" srcLang="en"><file id="f"><unit id="1">'
+        '<originalData><data id="d">&lt;br/></data></originalData>'
+        "<segment><source>◊</source></segment></unit></file></xliff>",
         codes=('<ph id="1"/>', '<ph id="1" disp="icon"/>'),
-        breaks=('<ph id="1" subType="xlf:lb" type="fmt"/>', '<ph id="1" disp="&lt;br/&gt;"/>'),
+        breaks=(
+            '<ph id="1" subType="xlf:lb" type="fmt"/>',
+            '<ph id="1" disp="&lt;br/&gt;"/>',
+            '<ph id="1" dataRef="d"/>',
+        ),
         pairs=(('<pc id="5">', "</pc>"), ('<sc id="6"/>', '<ec startRef="6"/>')),
         words=escaped,
         reads=without_tags,

@@ -328,7 +328,7 @@ FORMATS: dict[str, Format] = {
     "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=po.with_header),
     "xliff": Format(
         "XLIFF",
-        (".xlf", ".xliff", ".sdlxliff", ".mxliff"),
+        (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff", ".txlf"),
         (xliff.xliff_units,),
         declares="xml",
         finish=xliff.with_target_language,

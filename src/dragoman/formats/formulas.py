@@ -33,6 +33,8 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 """The name of a sheet, a text, or a parenthesis with the function before it."""
+_OPERATOR = re.compile(r"(?:&lt;|<)(?:&gt;|>)|(?:&lt;|&gt;|[<>])?=|&lt;|&gt;|[<>]")
+"""The comparison that a criterion begins with."""
 
 
 def by_lower_case(texts: Iterable[str]) -> dict[str, str]:
@@ -67,6 +69,9 @@ def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
     for begin, stop, said, function in texts_of(text, start, end):
         if not has_letters(said):
             continue
+        operator = _OPERATOR.match(text, begin, stop)  # COUNTIF(A:A,"<>Ja")
+        if operator and (compared := html.unescape(text[operator.end() : stop])).casefold() in texts():
+            begin, said = operator.end(), compared
         render = partial(_as_literal, text[begin:stop])
         cell = None if function in FUNCTIONS_OF_CODES else texts().get(said.casefold())
         if cell is not None:
@@ -77,7 +82,7 @@ def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
 
 def in_elements(names: Sequence[str], texts: Texts) -> Pass:
     """The pass for formulas that are the contents of elements."""
-    tag = re.compile(rf"<(?:[\w.-]+:)?(?:{'|'.join(names)})(?=[\s>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>([^<]*)<")
+    tag = re.compile(rf"<(?:[\w.-]+:)?(?:{'|'.join(names)})(?=[\s>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>([^<]*)(?=<)")
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         for element in tag.finditer(text):

@@ -34,6 +34,9 @@ PROOFING = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|\s(?:lang|dirty|err|
 """Differences of formatting that nobody sees: the language of spelling checkers."""
 
 
+_HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"\s*/)?>")
+
+
 class Run(NamedTuple):
     """A run: text of one formatting, and codes."""
 
@@ -44,7 +47,7 @@ class Run(NamedTuple):
 
     @property
     def is_hidden(self) -> bool:
-        return re.search(r"<w:vanish(?:\s*/|\s+w:val=\"(?:1|true|on)\"\s*/)?>", self.formatting) is not None
+        return _HIDDEN.search(self.formatting) is not None
 
 
 RunToken = tuple[Token, Run | None]
@@ -118,7 +121,10 @@ def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             continue
         stop = after(inside, at)
         whole = Token("alone", event.start, inside[stop - 1].end, text[event.start : inside[stop - 1].end])
-        if tag in ("r", "fld"):
+        if tag == "r" and (ruby := _content(inside[at:stop], "rubyBase")):
+            yield from _around_content(text, inside[at:stop], ruby, "ruby")
+            at = stop
+        elif tag in ("r", "fld"):
             state = _field_state(inside[at:stop]) if tag == "r" else "code"
             if state == "begin":
                 fields.append(_is_field_of_text(inside[at:]))
@@ -141,8 +147,8 @@ def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             closing = inside[stop - 1]
             yield Token("close", closing.start, closing.end, text[closing.start : closing.end], tag), None
             at = stop
-        elif tag == "sdt":
-            yield from _content_control(text, inside[at:stop])
+        elif content := _content(inside[at:stop], {"sdt": "sdtContent", "AlternateContent": "Choice"}.get(tag, "")):
+            yield from _around_content(text, inside[at:stop], content, tag)
             at = stop
         elif tag in CONTAINERS:
             yield Token("open", event.start, event.end, text[event.start : event.end], event.name), None
@@ -153,16 +159,18 @@ def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             at = stop
 
 
-def _content_control(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
-    """A content control: a pair of codes around what is in it."""
-    start, end = inside[0].start, inside[-1].end
-    content = next((found for _, found in elements(inside, ("sdtContent",))), None)
-    if content is None:
-        yield Token("alone", start, end, text[start:end]), None
-        return
-    yield Token("open", start, content[0].end, text[start : content[0].end], "sdt"), None
+def _content(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
+    """The first element of a name in another one; None where there is none, or nothing in it."""
+    found = next((content for _, content in elements(inside, (name,))), None) if name else None
+    return found if found and len(found) > 2 else None
+
+
+def _around_content(text: str, whole: Sequence[Event], content: Sequence[Event], name: str) -> Iterator[RunToken]:
+    """A content control, words with their reading, or a choice of two: a pair of codes around what is read."""
+    start, end = whole[0].start, whole[-1].end
+    yield Token("open", start, content[0].end, text[start : content[0].end], name), None
     yield from tokens_of(text, content[1:-1])
-    yield Token("close", content[-1].start, end, text[content[-1].start : end], "sdt"), None
+    yield Token("close", content[-1].start, end, text[content[-1].start : end], name), None
 
 
 def _field_state(run: Sequence[Event]) -> str:
@@ -216,7 +224,8 @@ def run_tokens(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
         if tag == "rPr":
             properties = raw
         elif tag in ("t", "delText", "noBreakHyphen"):
-            parts.append(("text", "\u2011" if tag == "noBreakHyphen" else "".join(event.text for event in part)))
+            said = "\u2011" if tag == "noBreakHyphen" else "".join(event.text for event in part)
+            parts.append(("text", said))
         elif tag not in IGNORED:
             parts.append(("break" if tag in BREAKS else "alone", raw))
     start, end = run[0].start, run[-1].end
@@ -292,12 +301,13 @@ def _written(prefix: str, tag: str, base: str, items: Sequence[Item]) -> str:
 
 def textboxes(text: str, options: Options) -> Iterator[Unit]:
     """The texts of boxes and buttons in old drawings (VML), which are HTML of a kind."""
-    for box in re.finditer(r"<v:textbox\b[^<>]*>(.*?)</v:textbox>", text, re.DOTALL):
+    for box in re.finditer(r"<(?:\w+:)?textbox\b[^<>]*>(.*?)</(?:\w+:)?textbox>", text, re.DOTALL):
         if "txbxContent" not in box[1]:
             for unit in html.text_units(box[1], options):
                 yield replace(unit, start=unit.start + box.start(1), end=unit.end + box.start(1), where="text box")
 
 
+PROPERTIES = "properties that the file has of its own, which programs may read"
 DESCRIBED = {
     "docPr": ("descr", "title"), "cNvPr": ("descr", "title"), "textpath": ("string",), "shape": ("alt",),
     "hlinkClick": ("tooltip",), "hlinkHover": ("tooltip",),
@@ -306,7 +316,8 @@ DESCRIBED = {
 described = values_of(DESCRIBED, "description")
 _CHART = Part(
     (
-        contents_of(("v",), "chart", within=("strCache", "strLit", "multiLvlStrCache", "txData"), collapse=False),
+        contents_of(("v",), "chart", within=("strCache", "strLit", "multiLvlStrCache", "txData", "tx"), collapse=False),
+        contents_of(("name",), "trend line", within=("trendline",)),
         contents_of(("pt",), "chart", within=("strDim",), collapse=False),
         paragraphs(0),
     ),
@@ -321,6 +332,7 @@ COMMON = {
         aside("metadata", contents_of(("title", "subject", "description", "keywords", "category"), "metadata")),
         in_element("dc:language"),
     ),
+    "custom-properties": Part((contents_of(("lpwstr", "lpstr", "bstr"), "property", kept=PROPERTIES),)),
 }  # fmt: skip
 """The way in which parts are read that all of Office's files have, by their kind."""
 

@@ -48,6 +48,8 @@ _VALUES = {
     "fixed-text": ("label",), "frame": ("label",), "option": ("label",), "item": ("label",), "column": ("label",),
     "text": ("title",), "textarea": ("title",), "listbox": ("title",), "combobox": ("title",),
     "label": ("value",), "drop-down": ("help",), "alphabetical-index-mark": ("string-value", "key1", "key2"),
+    "alphabetical-index-mark-start": ("key1", "key2"), "placeholder": ("description",), "text-input": ("description",),
+    "variable-input": ("description",), "user-field-input": ("description",),
     "toc-mark": ("string-value",), "user-index-mark": ("string-value",), "user-field-decl": ("string-value",),
     "variable-set": ("string-value",), "conditional-text": ("string-value-if-true", "string-value-if-false"),
     "hidden-text": ("string-value",), "list-level-style-number": ("num-prefix", "num-suffix"),
@@ -59,7 +61,7 @@ _ELEMENTS = (
     "text:index-title-template",
 )  # fmt: skip
 _BESIDE = re.compile(
-    r"<(office:annotation|text:note-body|presentation:notes|text:section|table:table(?:-cell)?|draw:page)(?=[\s/>])[^<>]*>"
+    r"<((?:\w+:)?(?:annotation|note-body|notes|section|table(?:-cell)?|page))(?=[\s/>])[^<>]*>"
 )
 _HIDDEN_STYLE = re.compile(
     r'<style:style\b[^<>]*?\sstyle:name="([^"]*)"[^<>]*>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'

@@ -13,7 +13,8 @@ from dragoman.formats.xml_texts import contents_of
 
 PROMPT = "prompts of a layout, which no reader sees"
 _HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"")
-_SHAPE = re.compile(r"<p:sp>.*?</p:sp>", re.DOTALL)
+_SHAPE = re.compile(r"<(?:\w+:)?sp>.*?</(?:\w+:)?sp>", re.DOTALL)
+_PLACEHOLDER = re.compile(r"<(?:\w+:)?ph\b")
 
 
 def parts(package: Package) -> dict[str, Part]:
@@ -27,7 +28,7 @@ def parts(package: Package) -> dict[str, Part]:
 
 def of_master(text: str, options: Options) -> Iterator[Unit]:
     """The texts of a master or a layout: those of placeholders are prompts for whoever fills them in."""
-    prompts = [shape.span() for shape in _SHAPE.finditer(text) if "<p:ph" in shape.group()]
+    prompts = [shape.span() for shape in _SHAPE.finditer(text) if _PLACEHOLDER.search(shape.group())]
     for unit in paragraphs(0)(text, options):
         while prompts and prompts[0][1] <= unit.start:
             del prompts[0]

@@ -38,9 +38,7 @@ _WRITTEN_BREAK = re.compile(
 )
 """A line end that is written as a code. In a cue that has one, line ends of the file are blanks."""
 _BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
-_CODE = re.compile(
-    r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h"
-)
+_CODE = re.compile(r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h")
 """A tag, or the reading of a word above it."""
 _ENTITY = re.compile(r"&(?:amp|lt|gt|nbsp|quot|lrm|rlm|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _OVERRIDE = re.compile(r"\\(bord|blur|shad|be|fsp|fs|fn|alpha|[1-4][ac]|c|[ibus](?=\d*[\\}]))([^\\{}]*)")

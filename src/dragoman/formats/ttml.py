@@ -11,7 +11,10 @@ from dragoman.formats.subtitles import Cue, Syntax, seconds, units_of_cues
 from dragoman.formats.xml import Event, attribute, elements, events, local
 
 _SYNTAX = Syntax(
-    re.compile(r"<!--.*?-->|<((?:\w+:)?metadata)\b[^<>]*(?<!/)>.*?</\1>|<!\[CDATA\[.*?\]\]>|</?[\w:.-]+(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.DOTALL),
+    re.compile(
+        r"<!--.*?-->|<((?:\w+:)?metadata)\b[^<>]*(?<!/)>.*?</\1>|<!\[CDATA\[.*?\]\]>|</?[\w:.-]+(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
+        re.DOTALL,
+    ),
     "<br/>",
     html.unescape,
     escaped,

@@ -30,7 +30,11 @@ SHOWN = {
 }  # fmt: skip
 """Attributes that people read: descriptions of tables, tips, entries of lists, titles and helps of form fields."""
 DELETED = ("del", "moveFrom")
-FORMULA, FIELD = "formulas", "fields"
+FORMULA, FIELD, INSTRUCTIONS = "formulas", "fields", "texts in the instructions of fields"
+_PROMPTS = ("IF", "QUOTE", "FILLIN", "ASK", "AUTOTEXTLIST")
+"""Fields whose instructions hold texts that Word shows; those of others are addresses and formats."""
+_SWITCHES = {"HYPERLINK": "o", "MERGEFIELD": "bf", "XE": "t", "FILLIN": "d", "ASK": "d", "AUTOTEXTLIST": "t"}
+"""The switches of fields that a text follows."""
 
 
 def parts(package: Package) -> dict[str, Part]:
@@ -87,7 +91,7 @@ def data_of_controls(texts: Callable[[], Mapping[str, str]]) -> Pass:
 
 def deletions(text: str, options: Options) -> Iterator[Unit]:
     """The texts that were deleted while changes were tracked."""
-    if not re.search(r"<w:(?:delText|moveFrom)\b", text):
+    if not re.search(r"<(?:\w+:)?(?:delText|moveFrom)\b", text):
         return
     for number, inside in elements(events(text, options), DELETED):
         tokens = list(tokens_of(text, inside[1:-1]))
@@ -96,32 +100,51 @@ def deletions(text: str, options: Options) -> Iterator[Unit]:
 
 
 def left_out(text: str, options: Options) -> Iterator[Unit]:
-    """Texts that stay, to be counted: those in formulas, and what fields show that Word works out by itself."""
-    for number, inside in elements(events(text, options), ("oMath",)) if "<m:oMath" in text else ():
-        yield from _kept(text, inside[1:-1], f"formula {number}", FORMULA)
+    """Texts that stay, to be counted: those in formulas and in the instructions of fields, and what fields show that
+    Word works out by itself."""
+    has_any = "oMath" in text or "fldSimple" in text
+    for number, inside in elements(events(text, options), ("oMath", "fldSimple")) if has_any else ():
+        if local(inside[0].name) == "oMath":
+            yield from _kept(inside[1:-1], f"formula {number}", FORMULA)
+            continue
+        yield from _in_instructions(attribute(inside[0], "instr"), inside[0])
+        if not is_field_of_text(attribute(inside[0], "instr")):
+            yield from _kept(inside[1:-1], f"field {number}", FIELD)
     fields: list[list[Event]] = []
-    results: list[bool] = []
+    results: list[bool | None] = []  # of each field that is open: is it one to count? None before its result
     for event in events(text, options) if "fldChar" in text else ():
         if event.kind == "start" and local(event.name) == "fldChar":
             kind = attribute(event, "fldCharType")
             if kind == "begin":
                 fields.append([])
-                results.append(False)
+                results.append(None)
             elif kind == "separate" and fields:
-                results[-1] = not is_field_of_text("".join(held.text for held in fields.pop()))
-                fields.append([])
+                instructions = "".join(held.text for held in fields[-1])
+                yield from _in_instructions(instructions, event)
+                results[-1], fields[-1] = not is_field_of_text(instructions), []
             elif kind == "end" and fields:
-                result = fields.pop()
-                if results.pop():
-                    yield from _kept(text, result, "field", FIELD)
+                inside, is_result = fields.pop(), results.pop()
+                if is_result:
+                    yield from _kept(inside, "field", FIELD)
+                elif is_result is None:
+                    yield from _in_instructions("".join(held.text for held in inside), event)
         elif fields and event.kind == "text":
             fields[-1].append(event)
 
 
-def _kept(text: str, inside: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
+def _kept(inside: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
     said = "".join(event.text for event in inside if event.kind == "text")
     if re.search(r"[^\W\d_]{3}", said):  # letters of formulas are no words
         yield Unit((said,), inside[0].start, inside[-1].end, plain, where, kept=reason)
+
+
+def _in_instructions(instructions: str, at: Event) -> Iterator[Unit]:
+    """The texts in the instructions of a field: `HYPERLINK "x" \\o "a tip"`."""
+    name = (instructions.split() or [""])[0].upper()
+    for found in re.finditer(r"(?:\\(\S)\s*)?[\"“„]([^\"“”]*)[\"“”]", instructions):
+        is_text = found[1] in _SWITCHES.get(name, "") if found[1] else name in _PROMPTS
+        if is_text and re.search(r"[^\W\d_]{3}", found[2]):
+            yield Unit((found[2],), at.start, at.end, plain, f"field {name}", kept=INSTRUCTIONS)
 
 
 def index_entries(text: str, options: Options) -> Iterator[Unit]:
@@ -151,15 +174,15 @@ def _unescaped(text: str) -> str:
 
 _TAGS = r"(?:<[^<>]*>\s*)*"
 _ENTRY = re.compile(
-    rf"<w:instrText\b[^<>]*>\s*(?:XE|TC)\s*{_TAGS}\s*(?:&quot;|[\"„“”]){_TAGS}"
-    rf"(?P<entry>(?:(?!&quot;)[^<\"“”]|</?w:(?:r|rPr|instrText|lang|noProof|b|i)\b[^<>]*>)+?)"
+    rf"<(?:\w+:)?instrText\b[^<>]*>\s*(?:XE|TC)\s*{_TAGS}\s*(?:&quot;|[\"„“”]){_TAGS}"
+    rf"(?P<entry>(?:(?!&quot;)[^<\"“”]|</?(?:\w+:)?(?:r|rPr|instrText|lang|noProof|b|i)\b[^<>]*>)+?)"
     rf"{_TAGS}(?:&quot;|[\"“”])"
 )
 
 
 def numbering(text: str, options: Options) -> Iterator[Unit]:
     """The words around the numbers of lists and headings: `Article %1`."""
-    for found in re.finditer(r"<w:lvlText\b[^<>]*?\sw:val=\"([^\"]*)\"", text):
+    for found in re.finditer(r"<(?:\w+:)?lvlText\b[^<>]*?\s(?:\w+:)?val=\"([^\"]*)\"", text):
         tokens = [
             Token("protected" if piece.startswith("%") else "text", *found.span(1), _unescaped(piece), fixed=True)
             for piece in re.split(r"(%\d)", found[1])

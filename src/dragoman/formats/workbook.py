@@ -46,7 +46,13 @@ def parts(package: Package) -> dict[str, Part]:
 
     @cache
     def texts() -> dict[str, str]:
-        found = (unit for part in of_kind(*_STRINGS) for unit in cells(headings)(part, Options()) if not unit.kept)
+        found = (
+            unit
+            for part in of_kind(*_STRINGS)
+            for one_pass in (cells(headings), strings)
+            for unit in one_pass(part, Options())
+            if not unit.kept
+        )
         lists = (unit for part in of_kind("worksheet") for unit in choices_of(part, Options()))
         choices = (item.strip() for unit in lists for item in unit.items if isinstance(item, str))
         return formulas.by_lower_case([*choices, *(plain(unit.items) for unit in found)])
@@ -85,14 +91,14 @@ _LINKS = values_of({"hyperlink": ("tooltip", "display")}, "link")
 
 
 def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[int] | None) -> dict[str, Part]:
-    strings = cells(headings)
+    of_cells = cells(headings)
     copies, formula_texts = formulas.copies(COPIES, texts), in_formulas(texts)
-    sheet = (strings, results(texts), choices_of, formula_texts, copies, messages, _LINKS, headers)
+    sheet = (of_cells, strings, results(texts), choices_of, formula_texts, copies, messages, _LINKS, headers)
     book = Part((formula_texts, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
     return {
         "sharedstrings": Part((cells(headings, visible),)),
         **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
-        "comments": Part(aside("comments", strings)),
+        "comments": Part(aside("comments", of_cells)),
         **dict.fromkeys(
             ("threadedcomment", "threadedcomments"), Part(aside("comments", contents_of(("text",), "comment")))
         ),
@@ -137,9 +143,8 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
                 whole.append(Token("text", texts[0].start, texts[-1].end, said))
         elif tag not in ("rPh", "phoneticPr"):
             tokens.append((Token("alone", start, end, text[start:end]), None))
-    if whole and not tokens:
-        yield from units_of(whole, where, _as_string, collapse=False)
-    elif tokens and not whole:
+    yield from units_of(whole, where, _as_string, collapse=False)
+    if tokens:
         for unit in unit_of_runs(tokens, prefix_of(inside), where):
             yield replace(unit, render=partial(_escaping, unit.render))
 
@@ -170,19 +175,30 @@ def results(texts: formulas.Texts) -> Pass:
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         for found in _RESULT.finditer(text):
-            said = html.unescape(found[1])
+            said = html.unescape(found["text"])
             cell = texts().get(said.casefold())
+            if not found["formula"]:
+                continue
             if cell is not None:
-                yield Unit((cell,), *found.span(1), as_markup, "result of a formula")
+                yield Unit((cell,), *found.span("text"), as_markup, "result of a formula")
             elif has_letters(said):
-                yield Unit((said,), *found.span(1), as_markup, "result of a formula", kept=formulas.RESULTS)
+                yield Unit((said,), *found.span("text"), as_markup, "result of a formula", kept=formulas.RESULTS)
 
     return units
 
 
 _RESULT = re.compile(
-    r"<(?:\w+:)?c\b[^<>]*\st=\"str\"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^<>]*>([^<]*)<", re.DOTALL
+    r"<(?:\w+:)?c\b[^<>]*\st=\"str\"[^<>]*>(?P<formula>(?:(?!</(?:\w+:)?c>).)*?)<(?:\w+:)?v\b[^<>]*>(?P<text>[^<]*)<",
+    re.DOTALL,
 )
+
+
+def strings(text: str, options: Options) -> Iterator[Unit]:
+    """The texts of cells that are written as the result of a formula without one, as SheetJS does."""
+    for found in _RESULT.finditer(text):
+        if not found["formula"]:
+            token = Token("text", *found.span("text"), unescaped(html.unescape(found["text"])))
+            yield from units_of([token], "string", _as_string, collapse=False)
 
 
 def in_formulas(texts: formulas.Texts) -> Pass:
@@ -208,7 +224,7 @@ def choices_of(text: str, options: Options) -> Iterator[Unit]:
 
 
 _CHOICES = re.compile(
-    r"<(?:\w+:)?dataValidation\b[^<>]*\stype=\"list\"[^<>]*>\s*<(?:\w+:)?formula1>\s*(?:\"|&quot;)((?:(?!&quot;)[^<\"])*)"
+    r"<(?:\w+:)?dataValidation\b[^<>]*\stype=\"list\"[^<>]*>\s*<(?:\w+:)?formula1>\s*(?:<(?:\w+:)?f>\s*)?(?:\"|&quot;)((?:(?!&quot;)[^<\"])*)"
 )
 
 

@@ -4,8 +4,10 @@ What has no translation yet gets one, in a `<target>` that says that it is to be
 target language gets it.
 """
 
+import html
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
@@ -14,8 +16,13 @@ from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of, spli
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.languages.codes import language_of
+from dragoman.progress import say
 
 PAIRS = ("g", "pc", "mrk", "hi")
+_TAG = re.compile(
+    r"(?:START|(?P<id_end>CLOSE))_(?P<id>[A-Z][A-Z0-9_]*)|<(?P<end>/)?(?P<name>[A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>"
+)
+"""The words of a code for one tag of a pair: `START_LINK` and `CLOSE_LINK` (Angular), `<b>` and `</b>`."""
 _BREAK = re.compile(r"(?:^|[|:-])(?:lb|pb|br|tab)(?:\||$)|<br\s*/?>|\|[\r\n\t]+$|\\[nt](?:\||$)")
 """The words of a code for a line break or a tab: `ctype="lb"`, `equiv-text="&lt;br/&gt;"`, `&lt;br&gt;` in it."""
 
@@ -24,7 +31,8 @@ _BREAK = re.compile(r"(?:^|[|:-])(?:lb|pb|br|tab)(?:\||$)|<br\s*/?>|\|[\r\n\t]+$
 class _Says:
     """The facts that an element states for all that is in it."""
 
-    kept: bool = False
+    kept: str = ""
+    """The reason why nothing is translated; "" if there is none."""
     approved: bool = False
     space: str = ""
     """`preserve` where white space counts."""
@@ -33,9 +41,17 @@ class _Says:
         """The facts for an element that stands in this one."""
         translate, space = attribute(event, "translate"), attribute(event, "space")
         approved = attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed")
-        return _Says(translate == "no" or (translate != "yes" and self.kept), approved, space or self.space)
+        kept = 'translate="no"' if translate == "no" else "" if translate == "yes" else self.kept
+        return _Says(LOCKED if _is_locked(event) else kept, approved, space or self.space)
 
 
+def _is_locked(event: Event) -> bool:
+    """True for what nobody may change: `mq:locked="locked"` (memoQ), `m:locked="true"` (Phrase), `locked="true"`."""
+    return attribute(event, "locked") in ("true", "locked")
+
+
+LOCKED = "locked"
+IN_CODES = "texts inside of codes (<sub>)"
 _FRAMES = ("xliff", "file", "body", "group", "trans-unit", "unit", "segment")
 
 
@@ -43,7 +59,8 @@ def xliff_units(text: str, options: Options) -> Iterator[Unit]:
     """The sources without a translation; all, if translations are to be made again."""
     says = [_Says()]
     unit: list[Event] = []
-    version = "1.2"
+    version, name = "1.2", ""
+    data: dict[str, str] = {}  # the codes of XLIFF 2, which stand in front of the segments
     for event in events(text, options):
         tag = local(event.name)
         if event.kind == "start" and tag == "xliff":
@@ -52,6 +69,14 @@ def xliff_units(text: str, options: Options) -> Iterator[Unit]:
             says.append(says[-1].inside(event))
         if tag in ("trans-unit", "segment") and event.kind == "start":
             unit = []
+        if tag == "data":
+            name = attribute(event, "id") if event.kind == "start" else ""
+            data[name] = ""
+        elif event.kind == "text" and name:
+            data[name] += event.text
+        elif "dataRef" in event.attributes:
+            shown = data.get(event.attributes["dataRef"], "")
+            event = event._replace(attributes={**event.attributes, "disp": shown})
         unit.append(event)
         if event.kind == "end" and tag in ("trans-unit", "segment"):
             yield from _TransUnit(text, unit, version, says[-1], options).units()
@@ -75,6 +100,7 @@ class _TransUnit:
         """The units, one for each segment."""
         if self.source is None:
             return
+        yield from _texts_of_codes(self.text, self.source)
         segments = _segments(self.source)
         theirs = {attribute(one[0], "mid"): one for one in _segments(self.target or ())}
         if not segments:
@@ -114,7 +140,7 @@ class _TransUnit:
                 continue
             before += self.text[segment[0].start : unit.start]
             after = self.text[unit.end : following] + (closing if following == self.source[-1].start else "")
-            kept = self._reason(None)
+            kept = self._reason(None, segment)
             render = partial(_around, before, after)
             yield replace(
                 unit, start=start, end=end, render=render, also=self._draft(segment), kept=kept, bilingual=True
@@ -133,12 +159,12 @@ class _TransUnit:
             end = self.target[-1].start
             before, after = self.text[segment[0].start : unit.start], self.text[unit.end : segment[-1].end]
             render = partial(_around, " " + before, after)
-            kept = self._reason(None)
+            kept = self._reason(None, segment)
             yield replace(unit, start=end, end=end, render=render, also=self._draft(segment), kept=kept, bilingual=True)
         else:
             place = target[0].start, max(target[0].end, target[-1].end)
             before, after = self.text[segment[0].start : unit.start], self.text[unit.end : segment[-1].end]
-            kept, also = self._reason(target), self._draft(segment)
+            kept, also = self._reason(target, segment), self._draft(segment)
             yield replace(
                 unit, start=place[0], end=place[1], render=partial(_around, before, after), also=also, kept=kept,
                 bilingual=True,
@@ -159,11 +185,11 @@ class _TransUnit:
         """True if white space counts in an element of the unit."""
         return (attribute(event, "space") or self.says.space) == "preserve"
 
-    def _reason(self, target: Sequence[Event] | None) -> str:
+    def _reason(self, target: Sequence[Event] | None, segment: Sequence[Event] = ()) -> str:
         """The reason why nothing is to be translated; "" if there is none."""
         has_text = target is not None and _has_text(target)
-        if self.says.kept:
-            return 'translate="no"'
+        if self.says.kept or (segment and any(map(_is_locked, self._of_trados(segment)))):
+            return self.says.kept or LOCKED
         if self.says.approved and has_text:
             return "approved"
         if not has_text or self.options.translated_too or target is None:
@@ -191,14 +217,19 @@ class _TransUnit:
         return f"{opening[:-1]}{state}{space}>", f"</{name}>"
 
     def _draft(self, segment: Sequence[Event]) -> tuple[Edit, ...]:
-        """Trados says of each segment how far it is."""
+        """The state of a segment: Trados says of each how far it is."""
+        for event in self._of_trados(segment):
+            written = self.text[event.start : event.end]
+            if match := re.search(r"\sconf=(\"[^\"]*\"|'[^']*')", written):
+                return (Edit(event.start + match.start(1), event.start + match.end(1), '"Draft"'),)
+        return ()
+
+    def _of_trados(self, segment: Sequence[Event]) -> Iterator[Event]:
+        """The tags in which Trados keeps what it knows of a segment."""
         mid = attribute(segment[0], "mid")
         for event in self.inside:
             if event.kind == "start" and event.name == "sdl:seg" and event.attributes.get("id") == mid:
-                written = self.text[event.start : event.end]
-                if match := re.search(r"\sconf=(\"[^\"]*\"|'[^']*')", written):
-                    return (Edit(event.start + match.start(1), event.start + match.end(1), '"Draft"'),)
-        return ()
+                yield event
 
 
 def _around(before: str, after: str, items: Sequence[Item]) -> str:
@@ -209,6 +240,13 @@ def _segments(source: Sequence[Event]) -> list[Sequence[Event]]:
     """The segments that a tool has cut a source or a target into."""
     found = (mark for _, mark in elements(source, ("mrk",)))
     return [mark for mark in found if attribute(mark[0], "mtype") == "seg"]
+
+
+def _texts_of_codes(text: str, element: Sequence[Event]) -> Iterator[Unit]:
+    """The texts inside of codes (`<ph>&lt;img alt="<sub>a dog</sub>"&gt;</ph>`), which stay."""
+    for _, inside in elements(element, ("sub",)):
+        for unit in units_of(_tokens(text, inside), f"line {line_of(text, inside[0].start)}"):
+            yield replace(unit, kept=IN_CODES)
 
 
 def _has_text(element: Sequence[Event]) -> bool:
@@ -289,13 +327,36 @@ def _indent(text: str, at: int) -> str:
 
 
 def _tokens(text: str, element: Sequence[Event]) -> list[Token]:
-    return list(tokens(text, element[1:-1], _whole))
+    found = tokens(text, element[1:-1], _whole)
+    return list(_with_tags_of_phrase(text, found) if "memsource" in text[:4096] else found)
+
+
+def _with_tags_of_phrase(text: str, found: Iterable[Token]) -> Iterator[Token]:
+    """Tokens with the pairs of tags that Phrase writes as text: `{b&gt;bold&lt;b}`."""
+    for kind, group in itertools.groupby(found, lambda token: token.kind):
+        run = list(group)
+        if kind != "text":
+            yield from run
+            continue
+        done, end = run[0].start, run[-1].end
+        for tag in [*_TAG_OF_PHRASE.finditer(text, done, end), None]:
+            stop = tag.start() if tag else end
+            if done < stop:
+                yield Token("text", done, stop, html.unescape(text[done:stop]))
+            if tag:
+                yield Token("open" if tag["begin"] else "close", *tag.span(), tag.group(), tag["begin"] or tag["end"])
+                done = tag.end()
+
+
+_TAG_OF_PHRASE = re.compile(r"\{(?P<begin>\w+)(?:&gt;|>)|&lt;(?P<end>\w+)\}")
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     event = element[0]
     tag = local(event.name)
     if tag in PAIRS:
+        if attribute(event, "mtype") == "x-sdl-deleted":
+            return "alone", ""
         if attribute(event, "translate") == "no" or attribute(event, "mtype") == "protected":
             return "protected", ""
         return ("alone", "") if len(element) == 2 else None
@@ -303,8 +364,15 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
         return "open", f"i{_number(event)}"
     if tag in ("ept", "ec", "ex"):
         return "close", f"i{_number(event)}"
-    says = "|".join([*event.attributes.values(), "".join(inner.text for inner in element)])
-    return ("break" if _BREAK.search(says) else "alone"), ""
+    content = "".join(inner.text for inner in element)
+    says = "|".join([*event.attributes.values(), content])
+    if _BREAK.search(says):
+        return "break", ""
+    shown = (attribute(event, name) for name in ("id", "equiv", "equiv-text", "disp"))
+    one = next((found for text in (content, *shown) if (found := _TAG.fullmatch(text.strip()))), None)
+    if one is None:
+        return "alone", ""
+    return ("close" if one["id_end"] or one["end"] else "open"), f"<{one['id'] or one['name']}>"
 
 
 def _number(event: Event) -> str:
@@ -328,6 +396,7 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
     segment = _element(source, "seg") if source else None
     if source is None or segment is None:
         return
+    yield from _texts_of_codes(text, segment)
     where = f"line {line_of(text, segment[0].start)}"
     unit = next(units_of(_tokens(text, segment), where, source=text), None) or _without_letters(text, segment, where)
     if unit is None:
@@ -367,4 +436,6 @@ def with_target_language(text: str, options: Options) -> str:
         if name and attribute(event, src) and not attribute(event, name):
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
             edits.append(Edit(end, end, f" {name}={quoteattr(tgt)}"))
+        elif name and language_of(attribute(event, name, tgt)) != language_of(tgt):
+            say(f"{options.name}: says that it is translated into {attribute(event, name)!r}, not {tgt!r}; left so")
     return spliced(text, edits)

@@ -22,7 +22,7 @@ gains 1.5 BLEU by it (docs/log.md).
 
 _LETTER = re.compile(r"[^\W\d_]")
 _BREAK = re.compile(
-    r"(?:[\t\n\r\u2028\u2029]|_x000[9ADad]_)+"
+    r"(?:[\t\n\v\f\r\u2028\u2029]|_x000[9A-Da-d]_)+"
     r"|(?:(?i:</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre)\b)[^<>]{0,1000}>\s*)+"
     r"|(?:\\[rnt])*(?:\\[nt](?![a-z0-9_])|(?<=[.!?:;]\\)n|\\N(?![a-z]))"
     r"|[ \u00a0]?(?<!\|)\|(?!\||[\w.:-]{1,60}\|(?!\w))[ \u00a0]?|(?<=\w)\|(?=\w)"
