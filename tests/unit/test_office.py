@@ -553,6 +553,11 @@ CELL = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:
          '<text:p>Ebg <text:title>Urzq</text:title> <text:page-number>1</text:page-number> bqre</text:p>'),
         ('<text:drop-down><text:label text:value="Rot"/></text:drop-down>',
          '<text:drop-down><text:label text:value="Ebg"/></text:drop-down>'),
+        ('<table:table-cell table:formula="of:=COUNTIF([.A1];&quot;&lt;&gt;Ja&quot;)"/>',
+         '<table:table-cell table:formula="of:=COUNTIF([.A1];&quot;&lt;&gt;Wn&quot;)"/>'),
+        ('<ns0:p>Rot <ns0:s/>Hemd</ns0:p>', '<ns0:p>Ebg <ns0:s/>Urzq</ns0:p>'),
+        ('<text:alphabetical-index-mark-start text:id="i" text:key1="Rot"/>',
+         '<text:alphabetical-index-mark-start text:id="i" text:key1="Ebg"/>'),
         ('<form:button form:label="Rot"/>', '<form:button form:label="Ebg"/>'),
         ('<svg:title>Rot</svg:title><svg:desc>Blau</svg:desc>', '<svg:title>Ebg</svg:title><svg:desc>Oynh</svg:desc>'),
         ('<presentation:footer-decl presentation:name="f">Rot</presentation:footer-decl>',
@@ -567,6 +572,35 @@ def test_texts_of_opendocument_change_together(before: str, expected: str) -> No
     cell = CELL.format("Ja")
     out = after("a.ods", odf(cell + before, "spreadsheet"))["content.xml"]
     assert out == f"<office:text>{cell.replace('Ja', 'Wn')}{expected}</office:text>"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("<svg:desc>'Daten hier'.$A$1:'Daten hier'.$A$2</svg:desc>", "ranges of cells"),
+        ("<svg:desc>Tabelle1.B1</svg:desc>", "ranges of cells"),
+        ('<table:table-cell office:value-type="boolean"><text:p>WAHR</text:p></table:table-cell>', "numbers, dates"),
+        ('<table:table-cell office:value-type="date"><text:p>3. Mai</text:p></table:table-cell>', "numbers, dates"),
+        ("<text:p><text:date>3. Mai</text:date></text:p>", "fields"),
+        ("<text:p><text:ruby><text:ruby-text>Lesung</text:ruby-text></text:ruby></text:p>", "readings above words"),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_opendocument_is_counted(content: str, reason: str) -> None:
+    data = odf(content)
+    assert [kind.startswith(reason) for kind in kept("a.odt", data)] == [True]
+    assert texts("a.odt", data) == []
+    assert document("a.odt", data).translated(rotated) == data
+
+
+def test_properties_that_a_file_has_of_its_own_are_counted() -> None:
+    meta = "<office:meta><meta:user-defined meta:name='x'>Einkauf</meta:user-defined></office:meta>"
+    custom = "<Properties><property name='x'><vt:lpwstr xmlns:vt='v'>Einkauf</vt:lpwstr></property></Properties>"
+    for name, data in (
+        ("a.odt", odf("", more={"meta.xml": meta})),
+        ("a.docx", word("", {"word/c.xml": custom}, {"c.xml": "custom-properties"})),
+    ):
+        assert kept(name, data).total() == 1
+        assert texts(name, data) == []
 
 
 def test_asides_of_opendocument() -> None:

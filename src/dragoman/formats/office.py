@@ -307,6 +307,8 @@ def textboxes(text: str, options: Options) -> Iterator[Unit]:
                 yield replace(unit, start=unit.start + box.start(1), end=unit.end + box.start(1), where="text box")
 
 
+FIELDS = "fields"
+READINGS = "readings above words"
 PROPERTIES = "properties that the file has of its own, which programs may read"
 DESCRIBED = {
     "docPr": ("descr", "title"), "cNvPr": ("descr", "title"), "textpath": ("string",), "shape": ("alt",),

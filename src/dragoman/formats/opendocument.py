@@ -17,6 +17,7 @@ from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Kind, Token, units_of
 from dragoman.formats.language import in_element, of_opendocument
+from dragoman.formats.office import FIELDS, PROPERTIES, READINGS
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.formats.xml_texts import contents_of, places_of, values_of
@@ -30,6 +31,7 @@ FIELDS_OF_TEXT = (
 """Fields that show a text of the document, or one that somebody has typed; that of others is a number or a date."""
 BREAKS = ("line-break", "tab")
 """Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
+PARAGRAPHS = ("p", "h")
 NOT_TEXT = ("tracked-changes", "settings")
 MANIFEST = "META-INF/manifest.xml"
 CONTENTS = ("content.xml", "styles.xml")
@@ -60,15 +62,23 @@ _ELEMENTS = (
     "svg:title", "svg:desc", "presentation:footer-decl", "presentation:header-decl", "text:index-entry-span",
     "text:index-title-template",
 )  # fmt: skip
-_BESIDE = re.compile(
-    r"<((?:\w+:)?(?:annotation|note-body|notes|section|table(?:-cell)?|page))(?=[\s/>])[^<>]*>"
-)
+_DESCRIBED = contents_of(_ELEMENTS, "description or footer")
+_FIELDS_LEFT = (
+    "text:date", "text:time", "creation-date", "modification-date", "print-date", "expression", "bibliography-mark",
+    "sheet-name", "table-formula", "execute-macro", "measure", "author-name", "ruby-text",
+)  # fmt: skip
+RANGES = "ranges of cells"
+VALUES = "numbers, dates and truth values, which programs write by themselves"
+_BESIDE = re.compile(r"<((?:\w+:)?(?:annotation|note-body|notes|section|table(?:-cell)?|page))(?=[\s/>])[^<>]*>")
 _HIDDEN_STYLE = re.compile(
     r'<style:style\b[^<>]*?\sstyle:name="([^"]*)"[^<>]*>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'
     r'(?:table:display="false"|presentation:visibility="hidden")'
 )
 METADATA = Part(
-    aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "metadata")),
+    (
+        *aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "metadata")),
+        contents_of(("meta:user-defined",), "property", kept=PROPERTIES),
+    ),
     in_element("dc:language"),
 )
 
@@ -85,10 +95,10 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
     """The pass for paragraphs that stand inside of `nested` others (notes, text boxes)."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        if nested and not re.search(r"<(?:text:note-body|draw:text-box|office:annotation)\b", text):
+        if nested and not re.search(r"<(?:\w+:)?(?:note-body|text-box|annotation)\b", text):
             return
         beside, within = deque(_beside(text)), list[Beside]()
-        for number, inside in elements(events(text, options), ("text:p", "text:h"), nested, NOT_TEXT):
+        for number, inside in elements(events(text, options), PARAGRAPHS, nested, NOT_TEXT):
             at = inside[0].start
             while beside and beside[0].start <= at:
                 within.append(beside.popleft())
@@ -137,27 +147,47 @@ def _beside(text: str) -> list[Beside]:
     found = []
     hidden = set(_HIDDEN_STYLE.findall(text))
     for tag in _BESIDE.finditer(text):
-        kind = "comments" if "annotation" in tag[1] else "notes"
-        if tag[1] in ("text:section", "table:table", "draw:page"):
+        name = local(tag[1])
+        kind = "comments" if name == "annotation" else "notes"
+        if name in ("section", "table", "page"):
             style = re.search(r'\s(?:table|draw):style-name="([^"]*)"', tag.group())
-            is_hidden = 'text:display="none"' in tag.group() or (style is not None and style[1] in hidden)
+            is_hidden = ':display="none"' in tag.group() or (style is not None and style[1] in hidden)
             kind = "hidden" if is_hidden else ""
-        elif tag[1].startswith("table:"):
-            kind = formulas.RESULTS if 'table:formula="' in tag.group() else ""
+        elif name == "table-cell":
+            is_value = re.search(r'\s\w+:value-type="(?!string|void)', tag.group())
+            kind = formulas.RESULTS if ':formula="' in tag.group() else VALUES if is_value else ""
         end = text.find(f"</{tag[1]}>", tag.end()) if kind and not tag.group().endswith("/>") else -1
         if end >= 0:
             found.append(Beside(tag.start(), end, kind))
     return found
 
 
+def descriptions(text: str, options: Options) -> Iterator[Unit]:
+    """Titles, descriptions and footers. LibreOffice keeps the ranges of a chart's cells in descriptions: they stay."""
+    for unit in _DESCRIBED(text, options):
+        yield replace(unit, kept=RANGES) if _RANGE.fullmatch(plain(unit.items)) else unit
+
+
+_RANGE = re.compile(r"(?:\$?(?:'(?:[^']|'')*'|[^\s'.:]+)?\.\$?[A-Z]{1,3}\$?\d{1,7}[:\s]?)+")
+
+
+def left_out(text: str, options: Options) -> Iterator[Unit]:
+    """Texts that stay, to be counted: what fields show that the program works out by itself, and readings."""
+    for number, inside in elements(events(text, options), _FIELDS_LEFT):
+        said = "".join(event.text for event in inside)
+        if re.search(r"[^\W\d_]{3}", said):
+            reason = READINGS if local(inside[0].name) == "ruby-text" else FIELDS
+            yield Unit((said,), inside[0].start, inside[-1].end, plain, f"field {number}", kept=reason)
+
+
 def deletions(nested: int) -> Pass:
     """The pass for the paragraphs of tracked deletions."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        if "<text:tracked-changes" not in text:
+        if "tracked-changes" not in text:
             return
         for _, changes in elements(events(text, options), ("tracked-changes",)):
-            for number, inside in elements(changes, ("text:p", "text:h"), nested):
+            for number, inside in elements(changes, PARAGRAPHS, nested):
                 yield from _paragraph(text, inside, f"deletion {number}")
 
     return units
@@ -176,7 +206,8 @@ def parts(package: Package) -> dict[str, Part]:
 
     passes = (
         values_of(_VALUES, "what programs show"),
-        contents_of(_ELEMENTS, "description or footer"),
+        descriptions,
+        left_out,
         formulas.in_values(_FORMULAS, texts),
         formulas.copies(_COPIES, texts),
         *aside("changes", deletions(1), deletions(0)),
@@ -190,9 +221,9 @@ def parts(package: Package) -> dict[str, Part]:
 
 def _texts_of_cells(text: str) -> Iterator[str]:
     """The texts of cells without a formula, and those that a list of choices has."""
-    for _, cell in elements(events(text, Options()), ("table:table-cell",)):
+    for _, cell in elements(events(text, Options()), ("table-cell",)):
         if not attribute(cell[0], "formula"):
-            for _, inside in elements(cell, ("text:p",)):
+            for _, inside in elements(cell, PARAGRAPHS):
                 yield from (plain(unit.items) for unit in _paragraph(text, inside, ""))
             yield attribute(cell[0], "string-value")
     for start, end in places_of({"variable-set": ("string-value",), "user-field-decl": ("string-value",)})(text):

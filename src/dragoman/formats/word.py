@@ -11,6 +11,8 @@ from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, escaped, units_of
 from dragoman.formats.language import of_office
 from dragoman.formats.office import (
+    FIELDS,
+    READINGS,
     Beside,
     described,
     is_field_of_text,
@@ -30,7 +32,7 @@ SHOWN = {
 }  # fmt: skip
 """Attributes that people read: descriptions of tables, tips, entries of lists, titles and helps of form fields."""
 DELETED = ("del", "moveFrom")
-FORMULA, FIELD, INSTRUCTIONS = "formulas", "fields", "texts in the instructions of fields"
+FORMULA, INSTRUCTIONS = "formulas", "texts in the instructions of fields"
 _PROMPTS = ("IF", "QUOTE", "FILLIN", "ASK", "AUTOTEXTLIST")
 """Fields whose instructions hold texts that Word shows; those of others are addresses and formats."""
 _SWITCHES = {"HYPERLINK": "o", "MERGEFIELD": "bf", "XE": "t", "FILLIN": "d", "ASK": "d", "AUTOTEXTLIST": "t"}
@@ -102,14 +104,16 @@ def deletions(text: str, options: Options) -> Iterator[Unit]:
 def left_out(text: str, options: Options) -> Iterator[Unit]:
     """Texts that stay, to be counted: those in formulas and in the instructions of fields, and what fields show that
     Word works out by itself."""
-    has_any = "oMath" in text or "fldSimple" in text
-    for number, inside in elements(events(text, options), ("oMath", "fldSimple")) if has_any else ():
-        if local(inside[0].name) == "oMath":
-            yield from _kept(inside[1:-1], f"formula {number}", FORMULA)
+    reasons = {"oMath": FORMULA, "rt": READINGS, "fldSimple": FIELDS}
+    has_any = re.search(rf"[<:](?:{'|'.join(reasons)})\b", text)
+    for number, inside in elements(events(text, options), reasons) if has_any else ():
+        reason = reasons[local(inside[0].name)]
+        if reason != FIELDS:
+            yield from _kept(inside[1:-1], f"{reason} {number}", reason)
             continue
         yield from _in_instructions(attribute(inside[0], "instr"), inside[0])
         if not is_field_of_text(attribute(inside[0], "instr")):
-            yield from _kept(inside[1:-1], f"field {number}", FIELD)
+            yield from _kept(inside[1:-1], f"field {number}", FIELDS)
     fields: list[list[Event]] = []
     results: list[bool | None] = []  # of each field that is open: is it one to count? None before its result
     for event in events(text, options) if "fldChar" in text else ():
@@ -125,7 +129,7 @@ def left_out(text: str, options: Options) -> Iterator[Unit]:
             elif kind == "end" and fields:
                 inside, is_result = fields.pop(), results.pop()
                 if is_result:
-                    yield from _kept(inside, "field", FIELD)
+                    yield from _kept(inside, "field", FIELDS)
                 elif is_result is None:
                     yield from _in_instructions("".join(held.text for held in inside), event)
         elif fields and event.kind == "text":
