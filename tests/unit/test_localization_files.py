@@ -13,6 +13,7 @@ from dragoman.errors import Error
 from dragoman.formats import qt, string_catalog
 from dragoman.formats.base import Options
 from dragoman.formats.document import Document, format_of, is_known
+from dragoman.text.message_format import parse
 
 
 def output(name: str, text: str | bytes, tgt: str = "de", *, everything: bool = False) -> str:
@@ -337,3 +338,25 @@ def test_plurals_of_i18next(before: object, tgt: str, after: object) -> None:
         out = output("a.json", json.dumps(before, indent=indent), tgt)
         assert json.loads(out) == after
         assert indent is None or out.count("\n") == json.dumps(after, indent=indent).count("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("a.xml", '<resources><item type="string" name="a">ab</item></resources>', ">ba</item>"),
+        ("a.xml", '<resources><string name="a">ab   cd\n   ef</string></resources>', ">ba dc fe</string>"),
+        ("a.json", '{"name": "ab", "version": "1.0.0", "scripts": {"x": "cd"}}', '"ab"'),
+        ("a.pot", 'msgid ""\nmsgstr "charset=CHARSET\\n"\n\nmsgid "ab"\nmsgstr ""\n', "charset=UTF-8"),
+    ],
+)
+def test_what_other_programs_write(name: str, before: str, after: str) -> None:
+    assert after in output(name, before)
+
+
+def test_choices_of_java_are_messages() -> None:
+    message = parse("Es gibt {0,choice,0#nichts|1#eine Datei|1<{0} Dateien}.")
+    assert message is not None
+    said = ["Es gibt nichts.", "Es gibt eine Datei.", "Es gibt {0} Dateien."]
+    assert list(message.sentences()) == said
+    assert message.with_texts(iter(said)) == f"{{0,choice,0#{said[0]}|1#{said[1]}|1<{said[2]}}}"
+    assert parse("{0,choice,0#nichts|eine Datei}") is None

@@ -358,8 +358,8 @@ class _Placement:
         starts, ends = self.src_starts[low:high], self.src_ends[low:high]
         common = np.minimum(ends, node.end) - np.maximum(starts, node.start)
         found: list[int] = (low + np.flatnonzero(2 * common > ends - starts)).tolist()
-        if not found and self.src[node.start : node.end].strip():  # the smaller part of one word
-            found = list(range(low, min(low + 1, len(self.src_words))))
+        if not found and len(common) and common.max() > 0:  # the smaller part of one word
+            found = [low + int(common.argmax())]
         return found
 
     def _whole(self, node: _Node, first: int, last: int) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -49,7 +49,7 @@ def _resource(text: str, element: Sequence[Event], options: Options) -> Iterator
     """The units of a resource: a string, a list, or the plural forms of one."""
     tag, name = local(element[0].name), attribute(element[0], "name")
     reason = 'translatable="false"' if attribute(element[0], "translatable") == "false" else ""
-    if tag == "string":
+    if tag == "string" or (tag == "item" and attribute(element[0], "type") == "string"):
         yield from _string(text, element, name, reason)
     elif tag in ("string-array", "plurals"):
         items = [item for item in children(element) if local(item[0].name) == "item"]
@@ -83,12 +83,29 @@ def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Ite
     else:
         inside = [
             piece
-            for token in tokens(text, element[1:-1], _whole, ("b", "i", "u"))
+            for token in _whole_texts(text, tokens(text, element[1:-1], _whole, ("b", "i", "u")))
             for piece in (_quotes(text, token) if token.kind == "text" else (token,))
         ]
         render = partial(_written, escaped)
     for unit in units_of(inside, where, render, source=text, collapse=False):
         yield replace(with_numbered_arguments(unit), kept=reason)
+
+
+def _whole_texts(text: str, found: Iterable[Token]) -> Iterator[Token]:
+    """Tokens in which a text of several lines is one, so that the blanks at its line ends count as one."""
+    held: Token | None = None
+    for token in found:
+        is_text = token.kind == "text" and not text.startswith("<![CDATA[", token.start)
+        if held and is_text:
+            held = held._replace(end=token.end)
+            continue
+        if held:
+            yield held
+        held = token if is_text else None
+        if not is_text:
+            yield token
+    if held:
+        yield held
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
@@ -105,7 +122,7 @@ def _of_section(text: str, start: int, end: int) -> Iterator[Token]:
             yield Token("text", begin, stop, _read(html.unescape(said) if is_markup else said))
         else:
             kind: Kind = "open" if piece.opens else "close"
-            is_alone = not piece.name or piece.name in VOID or piece.text.endswith("/>")
+            is_alone = not piece.name or piece.name in VOID or piece.closes_itself
             kind = "break" if piece.name in BLOCK else "alone" if is_alone else kind
             yield Token(
                 kind, start + piece.start, start + piece.end, text[start + piece.start : start + piece.end], piece.name

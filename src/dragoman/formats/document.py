@@ -275,7 +275,7 @@ FORMATS: dict[str, Format] = {
     "md": Format(
         "Markdown",
         (".md", ".markdown"),
-        (markdown.inner_units, markdown.units),
+        (markdown.title_units, markdown.inner_units, markdown.units),
         finish=language.of_front_matter,
         goes_bilingual=True,
     ),
@@ -289,7 +289,7 @@ FORMATS: dict[str, Format] = {
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),
-        (html.attribute_units, html.embedded_units, html.text_units),
+        (html.conditional_units, html.attribute_units, html.embedded_units, html.text_units),
         finish=html.with_language,
         declares="html",
         goes_bilingual=True,

@@ -57,12 +57,18 @@ def declared(data: bytes, declares: Declares) -> str:
     said = next(filter(None, match.groups()), "") if match else ""
     if not said or (declares == "po" and said == "CHARSET"):  # a template's header, which nobody has filled in
         return "utf-8"
-    if declares == "html" and (label := webencodings.lookup(said)):  # `latin1` is windows-1252 there, and so on
-        return "utf-8" if label.name.startswith("utf-16") else label.codec_info.name
+    label = webencodings.lookup(said) if declares == "html" else None
     try:
         codec = codecs.lookup(said).name
+        if label and label.name == "windows-1252" and re.search(b"[\x80-\x9f]", data):
+            return "cp1252"  # for browsers `latin1` is windows-1252, for XML it is what it says
+        if label and _SINGLE_BYTE.match(codec) and label.name == "windows-1252":
+            return codec if _is(data, codec) else "cp1252"
     except LookupError:
-        return said
+        if label is None:
+            return said
+    if label:
+        return "utf-8" if label.name.startswith("utf-16") else label.codec_info.name
     return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here
 
 
@@ -109,15 +115,16 @@ def _encoding_of(data: bytes, declares: Declares) -> Encoding:
         return Encoding("utf-16-be" if first[0] == 0 else "utf-16-le")
     codec = declared(data, declares)
     if declares == "properties":
-        return Encoding("utf-8" if _is_utf8(data) else "iso8859-1")
-    if _SINGLE_BYTE.match(codec) and not data.isascii() and _is_utf8(data):
+        return Encoding("utf-8" if _is(data, "utf-8") else "iso8859-1")
+    if _SINGLE_BYTE.match(codec) and not data.isascii() and _is(data, "utf-8"):
         return Encoding("utf-8", is_declared=False)
     return Encoding(codec)
 
 
-def _is_utf8(data: bytes) -> bool:
+def _is(data: bytes, codec: str) -> bool:
+    """True for bytes that a codec can read."""
     try:
-        data.decode()
+        data.decode(codec)
     except UnicodeDecodeError:
         return False
     return True

@@ -7,14 +7,15 @@ code of templates. Attributes that people read are texts by themselves.
 
 import functools
 import html
+import html.entities
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
 from dragoman.formats.bilingual_html import Surroundings
-from dragoman.formats.html_pieces import CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces
-from dragoman.formats.inline import Kind, Token, as_attribute, units_of
+from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
+from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
 from dragoman.languages.codes import language_of, tag_of
 
 BLOCK = frozenset({
@@ -22,12 +23,16 @@ BLOCK = frozenset({
     "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frame",
     "frameset", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hgroup", "hr", "html", "legend", "li", "link",
     "listing", "main", "menu", "meta", "nav", "noframes", "noscript", "ol", "optgroup", "option", "p", "plaintext",
-    "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr", "ul", "xmp",
+    "pre", "search", "section", "summary", "table", "tbody", "td", "template", "tfoot", "th", "thead", "title", "tr",
+    "ul", "xmp", "svg", "g", "text", "desc", "marquee",
 })  # fmt: skip
 """Elements that part texts."""
+READING = frozenset({"rp", "rt", "rtc"})
+"""Elements that say how the word before them is read: no words of the sentence."""
+LEFT = "not to be translated (`translate`, code, `pre` ...)"
 REPEATS = frozenset({"b", "big", "em", "font", "i", "mark", "s", "small", "strike", "strong", "sub", "sup", "tt", "u"})
 """Elements that may be closed and opened again, if they have no id."""
-NO_WORD = frozenset({"script", "style", "template", "svg", "textarea"})
+NO_WORD = frozenset({"script", "style", "textarea", "metadata"})
 """Elements that are not translated and stand for no word in a sentence."""
 READ = frozenset({
     "title", "alt", "placeholder", "aria-label", "aria-description", "aria-placeholder", "aria-roledescription",
@@ -48,6 +53,24 @@ _NOTE = re.compile(
 """A link whose text is the mark of a note: a code, and no word."""
 
 _CODE = re.compile(CODE, re.DOTALL)
+_ENTITY = re.compile(r"&[A-Za-z][\w.-]*;")
+_CONDITIONAL = re.compile(r"<!--\[if\b[^\]]*\]>(?!<!)(?P<inner>.*)<!\[endif\]-->", re.DOTALL | re.IGNORECASE)
+"""A comment that some readers of mail show."""
+
+_STATEMENT = re.compile(r"(\{%|<%|<\?(?:php\b)?|\{\{)[-+~]?\s*([#^/}]?)\s*([A-Za-z]*)")
+"""Code of a template: what it begins with, a mark, a word."""
+_OTHERWISE = frozenset({"else", "elif", "elsif", "elseif", "empty", "when", "case", "default", "plural", "pluralize"})
+_BEGINS = {
+    "{%": frozenset({
+        "if", "unless", "for", "case", "block", "with", "macro", "call", "filter", "autoescape", "trans", "blocktrans",
+        "blocktranslate", "raw", "verbatim", "comment", "capture", "cache", "spaceless", "ifchanged", "apply", "embed",
+        "tablerow", "switch", "language",
+    }),
+    "{{": frozenset({"if", "range", "with", "block", "define", "unless"}),
+    "<%": frozenset({"if", "unless", "for", "while", "case", "switch"}),
+    "<?": frozenset({"if", "for", "foreach", "while", "switch"}),
+}  # fmt: skip
+"""Words that a statement begins with that has an end further on."""
 
 
 @functools.lru_cache(maxsize=1)  # two passes look at a page, one after the other
@@ -63,7 +86,7 @@ def _without(page: Sequence[Piece], names: Collection[str]) -> Iterator[Piece]:
     for piece in page:
         tag = piece.tag if piece.name in names else None
         if tag is not None and tag.opens:
-            depth += tag.name not in VOID and not tag.text.endswith("/>")
+            depth += tag.name not in VOID and not tag.closes_itself
         yield replace(piece, is_translated=False) if depth or tag else piece
         if tag is not None and not tag.opens:
             depth = max(0, depth - 1)
@@ -81,7 +104,8 @@ def attribute_units_within(text: str, start: int, end: int) -> Iterator[Unit]:
 
 def _attributes_of(text: str, page: Sequence[Piece]) -> Iterator[Unit]:
     for piece in page:
-        if piece.tag is None or not piece.is_translated or not piece.tag.opens or not piece.name:
+        is_read = piece.is_translated or piece.is_labelled
+        if piece.tag is None or not is_read or not piece.tag.opens or not piece.name:
             continue
         attributes = piece.tag.attributes()
         names = _read_in(piece.name, {name: value for name, value, _, _ in attributes})
@@ -96,6 +120,8 @@ def _read_in(name: str, values: dict[str, str]) -> frozenset[str]:
     """The names of the attributes of a tag that people read."""
     if name == "input" and values.get("type", "").lower() in ("submit", "button", "reset"):
         return READ | {"value"}
+    if name.startswith("asp:"):
+        return READ | {"text", "tooltip", "headertext", "errormessage"}
     says = (values.get(key, "").lower() for key in ("name", "property", "itemprop"))
     if name == "meta" and not READ_IN_META.isdisjoint(says):
         return READ | {"content"}
@@ -129,6 +155,16 @@ def embedded_units(text: str, options: Options) -> Iterator[Unit]:
     yield from _units(text, _pieces(text, options.tags), options, embedded=True)
 
 
+def conditional_units(text: str, options: Options) -> Iterator[Unit]:
+    """The texts in comments that Outlook and old browsers show: `<!--[if mso]> ... <![endif]-->`."""
+    for piece in _pieces(text, options.tags):
+        match = _CONDITIONAL.fullmatch(text, piece.start, piece.end) if piece.is_translated else None
+        if match and not piece.name:
+            page = [one.moved(match.start("inner")) for one in pieces(match["inner"])]
+            units = [*_attributes_of(text, page), *_units(text, page, options, embedded=False)]
+            yield from sorted(units, key=lambda unit: unit.start)
+
+
 def units_within(text: str, start: int, end: int, options: Options) -> Iterator[Unit]:
     """The texts of a piece of HTML in a file of another kind."""
     yield from _units(text, [piece.moved(start) for piece in pieces(text[start:end])], options, embedded=False)
@@ -146,11 +182,21 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
         elif block:
             tokens = _apart(list(_tokens(text, block, embedded)))
             around = Surroundings(text, before, piece, options, is_xml)
-            for unit in units_of(tokens, f"line {line_of(text, block[0].start)}", source=text):
+            where = f"line {line_of(text, block[0].start)}"
+            unit = None
+            for unit in units_of(tokens, where, source=text):
                 is_beside = options.bilingual and not embedded
                 yield replace(unit, beside=around.beside) if is_beside else unit
+            if unit is None and (left := _left(text, block)):
+                yield Unit((left,), block[0].start, block[-1].end, str, where, kept=LEFT)
             block = []
         before = before if block else piece
+
+
+def _left(text: str, block: Sequence[Piece]) -> str:
+    """The text of a block in which nothing is translated; "" for one without words."""
+    said = "".join(text_of(text[piece.start : piece.end]) for piece in block if piece.tag is None)
+    return said if has_letters(said) else ""
 
 
 def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:
@@ -161,6 +207,8 @@ def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:
         return False
     if piece.tag is not None and piece.name == "input":
         return (piece.tag.get("type") or "").lower() in ("radio", "checkbox")
+    if piece.tag is not None and piece.name == "tspan":  # one with a place of its own is a line
+        return any(name in ("x", "y", "dy") for name, *_ in piece.tag.attributes())
     return piece.name in BLOCK or (embedded and piece.name in EMBEDDED)
 
 
@@ -175,15 +223,19 @@ def _tokens(text: str, block: Sequence[Piece], embedded: bool) -> Iterator[Token
         elif not piece.is_translated:
             end, kind = _kept(block, at)
             if kind is None:
-                yield from (_token(text, one) for one in block[at:end])
+                for one in block[at:end]:
+                    yield from _kept_text(text, one) if one.tag is None else [_token(text, one)]
             else:
                 yield Token(kind, piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
+        elif piece.name in READING:
+            end = _end_of_reading(text, block, at)
+            yield Token("alone", piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
         elif piece.tag is not None and (note := _NOTE.match(text, piece.start)):
             end = next((place for place in range(at, len(block)) if block[place].start >= note.end()), len(block))
             yield Token("alone", *note.span(), note.group())
         elif piece.tag is None:
             end = at + 1
-            yield Token("text", piece.start, piece.end, html.unescape(text[piece.start : piece.end]))
+            yield from _text_tokens(text, piece.start, piece.end)
         else:
             end = at + 1
             yield _token(text, piece)
@@ -206,15 +258,75 @@ def _kept(block: Sequence[Piece], at: int) -> tuple[int, Kind | None]:
     return len(block), "alone" if name in NO_WORD else "protected"
 
 
+def _text_tokens(text: str, start: int, end: int) -> Iterator[Token]:
+    """The tokens of a text: names of characters that are a page's own (`&brandName;`) stay as they are."""
+    is_section = text.startswith(CDATA, start)
+    own = (
+        []
+        if is_section
+        else [one for one in _ENTITY.finditer(text, start, end) if one[0][1:] not in html.entities.html5]
+    )
+    for match in own:
+        if match.start() > start:
+            yield Token("text", start, match.start(), html.unescape(text[start : match.start()]))
+        yield Token("protected", *match.span(), match[0])
+        start = match.end()
+    if start < end:
+        yield Token("text", start, end, text_of(text[start:end]))
+
+
+def _kept_text(text: str, piece: Piece) -> Iterator[Token]:
+    """The tokens of a text that is not translated: the blanks at its edges part it from its neighbours."""
+    for match in re.compile(rf"[{BLANKS}]+|[^{BLANKS}](?:.*[^{BLANKS}])?", re.DOTALL).finditer(
+        text, piece.start, piece.end
+    ):
+        yield Token("protected" if match[0].strip(BLANKS) else "text", *match.span(), match[0])
+
+
+def _end_of_reading(text: str, block: Sequence[Piece], at: int) -> int:
+    """The place where the elements that say how a word is read end, with end tags or without."""
+    is_open = False
+    for place in range(at, len(block)):
+        piece = block[place]
+        if piece.name in READING and piece.tag is not None:
+            is_open = piece.tag.opens
+        elif piece.name in ("ruby", "rb") or (not is_open and not text[piece.start : piece.end].isspace()):
+            return place
+    return len(block)
+
+
+def statement(code: str) -> tuple[Kind, str]:
+    """The kind of the token of a template's code, and its name: what is true or comes again stands between two."""
+    match = _STATEMENT.match(code)
+    family, mark, word = (match[1][:2], match[2], match[3]) if match else ("", "", "")
+    is_open = family in ("<%", "<?") and re.search(r"(?:\bdo(?:\s*\|[^|]*\|)?|\{|:)\s*-?[%?]>$", code) is not None
+    if word in _OTHERWISE or (mark == "^" and not word) or (mark == "}" and is_open):
+        return "break", ""
+    if mark in ("#", "^") and family == "{{":
+        return "open", family + word
+    if mark == "/" and family == "{{":
+        return "close", family + word
+    if word.startswith("end") and family in _BEGINS:
+        return "close", family + word.removeprefix("end") * (family == "{%")
+    if mark == "}" and family in ("<%", "<?"):
+        return "close", family
+    if not mark and (is_open or word in _BEGINS.get(family, ())):
+        is_text = family == "{%" and word == "trans" and re.search(r"[\"']", code)  # {% trans "a text" %}
+        return ("alone", "") if is_text else ("open", family + word * (family == "{%"))
+    is_word = code.startswith(("{{", "{!!", "<%=", "<?=")) and not code.startswith(("{{!", "{{--", "{{<", "{{%"))
+    return "protected" if is_word else "alone", ""
+
+
 def _token(text: str, piece: Piece) -> Token:
-    """The token of one piece."""
+    """The token of one piece of markup."""
     start, end, raw, tag = piece.start, piece.end, text[piece.start : piece.end], piece.tag
-    if tag is None:
-        return Token("protected", start, end, raw)
+    assert tag is not None
+    if tag.is_code:
+        kind, name = statement(tag.text)
+        return Token(kind, start, end, raw, name)
     if not tag.name:
-        is_word = tag.is_code and tag.text.startswith(("{{", "<%=", "<?="))
-        return Token("protected" if is_word else "alone", start, end, raw)
-    if tag.name in VOID or raw.endswith("/>"):
+        return Token("alone", start, end, raw)
+    if tag.name in VOID or tag.closes_itself:
         return Token("alone", start, end, raw)
     repeats = tag.name in REPEATS and "id=" not in raw.lower()
     return Token("open" if tag.opens else "close", start, end, raw, tag.name, repeats)
@@ -236,7 +348,8 @@ def _apart(tokens: Sequence[Token]) -> list[Token]:
     depth = 0
     for token in tokens:
         step = _step(token)
-        if step > 0 and depth == 0 and closed >= 0 and (only or closed == len(out)):
+        is_near = only or closed == len(out) or token.name.startswith(tuple(_BEGINS))
+        if step > 0 and depth == 0 and closed >= 0 and is_near:
             if closed < len(out):
                 out.insert(closed, Token("break", out[closed].start, out[closed].start, ""))
             out.append(Token("break", token.start, token.start, ""))
@@ -251,7 +364,11 @@ def _apart(tokens: Sequence[Token]) -> list[Token]:
 
 def _step(token: Token) -> int:
     """1 for the begin of a link, a button or an element of the page's own, -1 for its end."""
-    if token.name not in ("a", "button", "label") and "-" not in token.name:
+    if (
+        token.name not in ("a", "button", "label")
+        and "-" not in token.name
+        and not token.name.startswith(tuple(_BEGINS))
+    ):
         return 0
     return {"open": 1, "close": -1}.get(token.kind, 0)
 

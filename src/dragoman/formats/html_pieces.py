@@ -16,10 +16,10 @@ from tinyhtml5.parser import HTMLParser
 from tinyhtml5.treebuilder import Element
 
 NOT_TRANSLATED = frozenset({
-    "code", "kbd", "samp", "var", "tt", "pre", "listing", "script", "style", "svg", "math", "textarea", "template",
-    "xmp", "plaintext",
+    "code", "kbd", "samp", "var", "tt", "pre", "listing", "script", "style", "math", "textarea", "xmp", "plaintext",
+    "metadata",
 })  # fmt: skip
-EMBEDDED = frozenset({"select", "datalist", "audio", "video", "object", "canvas", "picture", "map", "iframe"})
+EMBEDDED = frozenset({"select", "datalist", "audio", "video", "object", "canvas", "picture", "map", "iframe", "svg"})
 """Elements that stand in a line as one thing; what is read in them are texts of their own."""
 RAW = frozenset({
     "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"
@@ -32,8 +32,10 @@ VOID = frozenset({
 MAX_DEPTH = 256
 """Elements in elements; what is deeper belongs to the last one. Browsers have such a limit, too."""
 
+CDATA = "<![CDATA["
+
 _S = " \t\n\f\r"
-CODE = r"<%.{0,1000}?%>|<\?.{0,1000}?\?>|\{%.{0,1000}?%\}|\{\{.{0,1000}?\}\}"
+CODE = r"<%.{0,1000}?%>|<\?.{0,1000}?\?>|\{%.{0,1000}?%\}|\{\{(?:(?!</?[A-Za-z])[^\n]){0,1000}?\}\}"
 """Code of a template inside of a tag."""
 _ATTRIBUTE = (
     rf"(?:{CODE}|(?P<name>=[^{_S}/>=]*+|[^{_S}/>=]++)(?:[{_S}]*+=[{_S}]*+"
@@ -46,15 +48,18 @@ _BARE_ATTRIBUTE = re.sub(r"\?P<\w+>", "?:", _ATTRIBUTE)
 _PIECE = re.compile(
     rf"(?P<tag></?[A-Za-z][^{_S}/>]*+(?:[{_S}/]++|{_BARE_ATTRIBUTE})*+>)"
     r"|(?P<comment><!--(?:-?>|.*?(?:--!?>|\Z)))"
-    r"|(?P<code><%|<\?(?:php\b|[=\s])|\{\{|\{%|\{#)"
+    r"|(?P<code><%(?:--)?|<\?(?:php\b|[=\s])|\{\{(?:!--|--|\{)?|\{!!|\{%|\{#)"
     r"|(?P<other><[!?][^>]*+(?:>|\Z)|</(?:>|[^A-Za-z][^>]*+(?:>|\Z)))"
     r"|(?P<cut></?[A-Za-z].*)",
     re.DOTALL,
 )
 """A piece of markup. A tag that the page ends in is nothing that browsers show, as is all in it."""
 _NAME = re.compile(rf"</?([^{_S}/>]+)")
-_CLOSED_BY = {"<%": "%>", "<?": "?>", "{{": "}}", "{%": "%}", "{#": "#}"}
-_LONGEST = {"{{": 1000, "{#": 1000, "{%": 2000}
+_CLOSED_BY = {
+    "<%": "%>", "<%--": "--%>", "<?": "?>", "{{": "}}", "{{{": "}}}", "{{!--": "--}}", "{{--": "--}}", "{!!": "!!}",
+    "{%": "%}", "{#": "#}",
+}  # fmt: skip
+_LONGEST = {"{{": 1000, "{{{": 1000, "{{!--": 2000, "{{--": 2000, "{!!": 1000, "{#": 1000, "{%": 2000}
 """Characters of a piece of code that begins with a brace."""
 _STRING = re.compile(r"\"[^\"<>]*(?:<[^\"<>]*>[^\"<>]*)*\"|'[^'<>]*(?:<[^'<>]*>[^'<>]*)*'")
 _TAG_INSIDE = re.compile(r"</?[A-Za-z]")
@@ -89,6 +94,14 @@ class Tag:
         return next((value for key, value, _, _ in self.attributes() if key == name), None)
 
     @property
+    def closes_itself(self) -> bool:
+        """True for a tag that ends in `/>`; in `<a href=/x/>` the last stroke is one of the address."""
+        if not self.text.endswith("/>"):
+            return False
+        values = _ATTRIBUTES.finditer(self.text, len(self.name) + 1, len(self.text) - 1)
+        return not any(match["bare"] and match.end() == len(self.text) - 1 for match in values)
+
+    @property
     def is_code(self) -> bool:
         """True for code of a template (Jinja, PHP, ASP, ERB ...)."""
         return not self.name and self.text.startswith(("{", "<%", "<?")) and not self.text.startswith("<?xml")
@@ -103,13 +116,13 @@ def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, in
     is_xml = is_xhtml(text)
     last = {mark: text.rfind(mark) for mark in _CLOSED_BY.values()}
     while match := _PIECE.search(text, at):
-        tag = _tag_of(text, match, last, tree is not None and tree.is_foreign())
+        tag = _tag_of(text, match, last, is_xml or (tree is not None and tree.is_foreign()))
         if tag is None:
             at = match.start() + 1
             continue
         if tag.start > done:
             yield done, tag.start
-        yield tag
+        yield (tag.start, tag.end) if is_xml and tag.text.startswith(CDATA) else tag
         at = done = tag.end
         is_raw = tag.opens and tag.name in RAW and not (is_xml and tag.text.endswith("/>"))
         if is_raw and (tree is None or tree.is_raw()):
@@ -122,22 +135,34 @@ def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, in
         yield done, len(text)
 
 
+def text_of(raw: str) -> str:
+    """The text that a piece of a page says; a CDATA section says what it holds.
+
+    >>> text_of("a &lt; b"), text_of("<![CDATA[a < b]]>")
+    ('a < b', 'a < b')
+    """
+    return raw.removeprefix(CDATA).removesuffix("]]>") if raw.startswith(CDATA) else html.unescape(raw)
+
+
 def is_xhtml(text: str) -> bool:
     """True for XHTML, where a tag may close itself."""
     return re.match(r"\s*<\?xml\s", text) is not None or re.search(r"<html\s[^<>]*\bxmlns\s*=", text[:8192]) is not None
 
 
-def _tag_of(text: str, match: re.Match[str], last: dict[str, int], is_foreign: bool) -> Tag | None:
-    """The piece that begins at a place; None for what is text."""
+def _tag_of(text: str, match: re.Match[str], last: dict[str, int], has_sections: bool) -> Tag | None:
+    """The piece that begins at a place; None for what is text. `has_sections`: CDATA sections may stand there."""
     start, end = match.span()
     if match["code"]:
-        mark = match["code"][:2]
+        mark = match["code"] if match["code"] in _CLOSED_BY else match["code"][:2]
         close, longest = _CLOSED_BY[mark], _LONGEST.get(mark, len(text))
-        end = text.find(close, match.end(), match.end() + longest) + 2 if match.end() <= last[close] else 1
-        if end < 2 and mark == "<?":  # PHP to the end of the file
+        end = text.find(close, match.end(), match.end() + longest) if match.end() <= last[close] else -1
+        inside = text[match.end() : end]
+        end += len(close)
+        if end < len(close) and mark == "<?":  # PHP to the end of the file
             end = len(text)
-        inside = text[match.end() : end - 2]
-        if end < 2 or (mark in ("{{", "{#") and ("\n" in inside or _TAG_INSIDE.search(inside))):
+        if end < len(close) or (mark == "{{{" and "}" in inside):  # `{n, plural, other {{{n}} files}}`
+            return None
+        if mark in ("{{", "{{{", "{!!") and ("\n" in inside or _TAG_INSIDE.search(inside)):
             return None
         if mark == "{%" and _TAG_INSIDE.search(_STRING.sub("", inside)):
             return None
@@ -146,7 +171,7 @@ def _tag_of(text: str, match: re.Match[str], last: dict[str, int], is_foreign: b
         name = _NAME.match(match["tag"])
         assert name is not None
         return Tag(start, end, match["tag"], name[1].lower(), match["tag"][1] != "/")
-    if is_foreign and text.startswith("<![CDATA[", start):
+    if has_sections and text.startswith(CDATA, start):
         end = text.find("]]>", start) + 3
         end = len(text) if end < 3 else end
     return Tag(start, end, "" if match["comment"] else text[start:end])
@@ -164,6 +189,8 @@ class Piece:
     """True where nothing around it says that it is not to be translated."""
     is_embedded: bool
     """True inside of an element of `EMBEDDED`, and for its tags."""
+    is_labelled: bool = False
+    """True for the tag of an element whose attributes are translated while what stands in it is not (`textarea`)."""
 
     @property
     def name(self) -> str:
@@ -197,6 +224,7 @@ def pieces(text: str) -> list[Piece]:
                 found.append(Piece(tag.start, tag.end, tag, *tree.says()))
             elif tag.opens:
                 is_closed = is_xml and tag.text.endswith("/>")
+                is_labelled = tag.name in NOT_TRANSLATED and tree.says()[0] and _own("", _values(tag)) is not False
                 tree.tokenizer.state = None
                 if tag.name in ("a", "nobr"):
                     tree.moves(tag.name)
@@ -205,7 +233,7 @@ def pieces(text: str) -> list[Piece]:
                 says = tree.says(tag)
                 if is_closed and tag.name not in VOID:
                     yield {"type": Token.END_TAG, "name": tag.name, "data": {}, "selfClosing": False}
-                found.append(Piece(tag.start, tag.end, tag, *says))
+                found.append(Piece(tag.start, tag.end, tag, *says, is_labelled))
             else:
                 says = tree.says_of_closed(tag.name)
                 tree.moves(tag.name)
@@ -216,13 +244,18 @@ def pieces(text: str) -> list[Piece]:
     return found
 
 
-def _start(tag: Tag) -> dict[str, Any]:
-    attributes: dict[str, str] = {}
+def _values(tag: Tag) -> dict[str, str]:
+    """The values of a tag's attributes: of one that stands there twice the first."""
+    values: dict[str, str] = {}
     for name, value, _, _ in tag.attributes():
-        attributes.setdefault(name, value)
+        values.setdefault(name, value)
+    return values
+
+
+def _start(tag: Tag) -> dict[str, Any]:
     return {
-        "type": Token.START_TAG, "name": tag.name, "data": attributes,
-        "selfClosing": tag.text.endswith("/>"), "selfClosingAcknowledged": False,
+        "type": Token.START_TAG, "name": tag.name, "data": _values(tag),
+        "selfClosing": tag.closes_itself, "selfClosingAcknowledged": False,
     }  # fmt: skip
 
 
@@ -271,8 +304,7 @@ class _Tree(HTMLParser):
             element = self.tree.get_table_misnested_node_position()[0]  # text in a table goes before it
         translated, embedded = self._says(element)
         if tag is not None and element.name != tag.name:  # it has no content
-            attributes = {name: value for name, value, _, _ in tag.attributes()}
-            own = _own(tag.name, attributes)
+            own = _own(tag.name, _values(tag))
             translated = translated if own is None else own
         return translated, embedded
 

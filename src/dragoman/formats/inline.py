@@ -12,8 +12,8 @@ Kind = Literal["text", "open", "close", "alone", "protected", "break", "cue"]
 MAX_NESTED = 64
 """Pairs inside of pairs; what is deeper stands alone."""
 
-_BLANKS = " \t\r\n\f"
-_SPACES = re.compile(f"[{_BLANKS}]+")
+BLANKS = " \t\r\n\f"
+_SPACES = re.compile(f"[{BLANKS}]+")
 
 
 class Token(NamedTuple):
@@ -69,18 +69,26 @@ def units_of(
     if source is not None:
         if inner[0][0].kind == "text":
             raw = source[start : inner[0][0].end]
-            start += len(raw) - len(raw.lstrip(_BLANKS))
-            texts[0] = texts[0].lstrip(" ") if raw[:1] in _BLANKS else texts[0]
+            start += len(raw) - len(raw.lstrip(BLANKS))
+            texts[0] = texts[0].lstrip(" ") if raw[:1] in BLANKS else texts[0]
         if inner[-1][0].kind == "text":
             raw = source[inner[-1][0].start : end]
-            end -= len(raw) - len(raw.rstrip(_BLANKS))
-            texts[-1] = texts[-1].rstrip(" ") if raw[-1:] in _BLANKS else texts[-1]
+            end -= len(raw) - len(raw.rstrip(BLANKS))
+            texts[-1] = texts[-1].rstrip(" ") if raw[-1:] in BLANKS else texts[-1]
     items: list[Item] = []
+    is_after_blank = is_empty = False
     for text, (token, pair) in zip(texts, inner, strict=True):
         if token.kind != "text":
             items.append(Code(text, token.kind, pair, token.repeats))
-        elif items and isinstance(items[-1], str):
-            items[-1] += text.lstrip(" ") if collapse and items[-1][-1:] == " " else text
+            is_code = token.kind not in ("open", "close") or (token.kind == "close" and is_empty)
+            is_after_blank = is_after_blank and not is_code
+            is_empty = token.kind == "open"
+            continue
+        text = text.lstrip(" ") if collapse and is_after_blank else text
+        is_after_blank = text[-1:] == " " or (is_after_blank and not text)
+        is_empty = is_empty and not text
+        if items and isinstance(items[-1], str):
+            items[-1] += text
         elif text:
             items.append(text)
     yield Unit(tuple(items), start, end, render, where)

@@ -34,6 +34,7 @@ _OF_SETTINGS = frozenset({
     "manifest_version", "require-dev", "autoload",
 })  # fmt: skip
 """Keys that files of messages have not: `package.json`, `tsconfig.json`, `composer.json` ..."""
+_VERSION = re.compile(r"v?\d+\.\d+")
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -139,7 +140,8 @@ def _plurals(text: str, values: Sequence[Value], language: str) -> dict[tuple[in
 
 def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     """Gives the reason why a value is left as it is, by its keys; "" for a text."""
-    if isinstance(content, Mapping) and not _OF_SETTINGS.isdisjoint(content):
+    is_package = isinstance(content, Mapping) and "name" in content and _VERSION.match(str(content.get("version")))
+    if isinstance(content, Mapping) and (is_package or not _OF_SETTINGS.isdisjoint(content)):
         return lambda path, said: SETTINGS
     entries = list(content.values()) if isinstance(content, Mapping) else []
     is_arb = bool(entries) and any(key[:2] == "@@" or (key[:1] == "@" and key[1:] in content) for key in content)

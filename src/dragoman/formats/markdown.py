@@ -5,15 +5,18 @@ as such. Fences, code, formulas, link targets and definitions, shortcodes, marks
 and so does front matter but for titles and descriptions.
 """
 
+import bisect
 import functools
+import html
 import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
 from markdown_it.helpers import parseLinkLabel
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as Found
@@ -22,10 +25,12 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
+from dragoman.errors import DragomanError
+from dragoman.formats import yaml_strings
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.bilingual_html import copied
-from dragoman.formats.html import attribute_units_within, units_within
-from dragoman.formats.html_pieces import VOID
+from dragoman.formats.html import attribute_units_within, statement, units_within
+from dragoman.formats.html_pieces import VOID, Tag
 from dragoman.formats.inline import Kind, Token, units_of
 
 READ_IN_FRONT = frozenset({
@@ -34,24 +39,67 @@ READ_IN_FRONT = frozenset({
 })  # fmt: skip
 """Names of the values of front matter that people read."""
 
-_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?P<inner>.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT = re.compile(
+    r"(?:(---|\+\+\+)[ \t]*\r?\n(?P<inner>.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\r?\n|\Z)"
+    r"|(?P<bare>(?i:title|subtitle|summary|authors?|template)[ \t]*:[ \t]*\S[^\n]*\n"
+    r"(?:[A-Za-z][\w -]*:[^\n]*\n|[ \t]+\S[^\n]*\n)*)(?=\r?\n))",
+    re.DOTALL,
+)
+"""YAML or TOML before the text, or the lines of MultiMarkdown (MkDocs)."""
 _FIELD = re.compile(
     r"""^[ \t]*["']?(?P<name>[\w-]+)["']?[ \t]*[:=][ \t]*"""
     r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'|[^\s"'\[{&*|>#!%@`-][^\n#]*?)"""
     r"[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
+_LINES = re.compile(
+    r"^(?P<name>[\w-]+):[^\n]*\n(?:[ \t]*\r?\n)*(?:[ \t]+(?!- |[\w-]+:\s)\S[^\n]*\n(?:[ \t]*\r?\n)*)+", re.MULTILINE
+)
+"""A value of several lines in YAML."""
+_CODE = r"\{\{[^\n]{0,500}?\}\}|\{%.{0,500}?%\}"
+_ATTRIBUTES = re.compile(r"\{[ \t]*(?:[#.:][^{}\n]{1,200}|[\w-]{1,50}=[^{}\n]{1,200}|-)\}")
+_OF_CODE = r"(?:highlight|mermaid|codeblock|katex|math|plantuml|chart|comment)\b"
+_BLOCK_OF_CODE = re.compile(
+    rf"\{{\{{[<%][ \t]*(?P<word>{_OF_CODE})(?:(?!```).){{0,5000}}?\{{\{{[<%][ \t]*/[ \t]*(?P=word)[ \t]*[%>]\}}\}}"
+    rf"|\{{%-?[ \t]*(?P<other>{_OF_CODE})(?:(?!```).){{0,5000}}?\{{%-?[ \t]*end(?P=other)[ \t]*-?%\}}",
+    re.DOTALL,
+)
 _TEMPLATE = re.compile(
-    r"\{\{[^\n]{0,500}?\}\}|\{%.{0,500}?%\}|\{[#.:][^{}\n]{1,200}\}|\{\w+\}`[^`\n]{0,500}`", re.DOTALL
+    rf"{_BLOCK_OF_CODE.pattern}|{_CODE}|{_ATTRIBUTES.pattern}|\{{\w+\}}`[^`\n]{{0,500}}`",
+    re.DOTALL,
 )
-"""Shortcodes, code of templates, attributes and roles."""
+"""Shortcodes, code of templates and blocks of code between two, attributes and roles."""
+_KEPT = re.compile(
+    r"\\[A-Za-z]{2,}(?:\[[^\[\]\n]*\]|\{[^{}\n]*\})*"  # TeX
+    r"|\[[^\[\]\n]*(?<![\w.])@[\w:-]+[^\[\]\n]*\](?![(\[])|@[a-z]+:[\w-]+"  # citations of Pandoc
+    r"|\+\+[a-z0-9]+(?:[+-][a-z0-9]+)*\+\+"  # keys of PyMdown
+    r"|!\[\[[^\[\]\n]+\]\]|\[\[[^\[\]|\n]+\]\]|(?<=\s)\^[A-Za-z\d-]+(?=[ \t]*(?:\n|\Z))"  # links of a wiki
+)
+_PAGE = re.compile(r"\[\[[^\[\]|\n]+\|(?P<text>[^\[\]\n]+)(?=\]\])")
+_PROGRAM = re.compile(
+    r"import\s+(?:[^\n;]{1,500}\sfrom\s+)?[\"'][^\"'\n]+[\"']|export\s+(?:const|let|default|function|class)\b"
+    r"|;?--8<--|!include\b|\{!.*!\}"
+)
+"""A paragraph of MDX's program, or one that reads another file in."""
+_DRAWN = re.compile(
+    r"^[ \t]*\+(?:[-=:]+\+)+[ \t]*\n(?:[ \t]*[+|][^\n]*(?:\n|\Z))+"
+    r"|^(?![ \t]*(?:```|~~~))[^\n]*\S[^\n]*\n[ \t]*-{2,}(?:[ \t]+-{2,})+[ \t]*\n"
+    r"(?:(?![ \t]*(?:```|~~~))[^\n]*\S[^\n]*(?:\n|\Z))+",
+    re.MULTILINE,
+)
+"""A table of Pandoc whose columns are where its lines say."""
+_LINKED = re.compile(rf"(?:\]\(|^ {{0,3}}\[[^\]\n]+\]:[ \t]+)[^()\s{{]*(?:(?:{_CODE})[^()\s{{]*)+", re.MULTILINE)
+"""The address of a link with code of a template in it."""
+_TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)+"|'(?:[^'\\]|\\.)+'|\((?:[^()\\]|\\.)+\))[ \t\r]*\)?[ \t\r]*\Z""", re.DOTALL)
+_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]+)\]:[ \t]*(?:<[^<>\n]*>|\S+)[ \t]+[\"'(][^\n]*", re.MULTILINE)
 _BEFORE = re.compile(
-    r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)|\[TOC\]|\[\[toc\]\])[ \t]*"
+    r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*\[?)|\[TOC\]|\[\[toc\]\]"
+    r"|%(?=[ \t])|\*\[[^\]\n]+\]:|\|(?=\s)|\(@[\w-]*\)(?=\s)|#\.(?=\s))[ \t]*"
 )
-"""The mark of a task, an alert or a container before a line's text."""
+"""The mark of a task, an alert, a container, a short form, a line of verse or an item before a line's text."""
 _TAB = re.compile(r'^([ \t]*)={3}[!+]*[ \t]+(?=")', re.MULTILINE)
-_ALONE = frozenset({"footnote_ref", "footnote_anchor", "template", "note"})
-_WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink"})
+_ALONE = frozenset({"footnote_ref", "footnote_anchor", "note"})
+_WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink", "kept"})
 
 _PICTURE = re.compile(r" *!\[(?:[^\[\]\\]|\\.)*\](?:\([^()\n]*\)|\[[^\]\n]*\])?")
 """A picture, which comes once."""
@@ -72,7 +120,8 @@ class _Place(NamedTuple):
     is_apart: bool = False
     """True for a paragraph beside which another one may stand."""
     lost: str = ""
-    """A text that is not in the file as it reads."""
+    """A text that is left as it is."""
+    reason: str = "text that is not in the file as it reads"
 
 
 def inner_units(text: str, options: Options) -> Iterator[Unit]:
@@ -82,29 +131,30 @@ def inner_units(text: str, options: Options) -> Iterator[Unit]:
             yield from attribute_units_within(text, place.start, place.end)
             continue
         for one in place.children:
-            if "span" in one.meta and one.type == "html_inline":
+            if "span" in one.meta and one.type in ("link_close", "image"):
+                start, end = map(place.block.place, one.meta["span"])
+                yield from _title_of(text, start, end, place.where)
+            elif "span" in one.meta and one.type == "html_inline":
                 start, end = map(place.block.place, one.meta["span"])
                 yield from attribute_units_within(text, start, end)
             elif one.type == "note":
-                render = functools.partial(_render, place.block.is_cell)
-                yield from units_of(list(place.block.note_tokens(one)), place.where, render, source=text)
+                tokens = list(place.block.note_tokens(one))
+                yield from units_of(tokens, place.where, place.block.render, source=text)
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
     """The titles of the front matter, paragraphs, headings, items and cells of tables."""
     front = _FRONT.match(text)
-    if front and front["inner"]:
-        yield from _front_units(text, *front.span("inner"))
+    if front and (front["inner"] or front["bare"]):
+        yield from _front_units(text, *front.span("inner" if front["inner"] else "bare"))
     for place in _found(text):
         if place.lost:
-            reason = "text that is not in the file as it reads"
-            yield Unit((place.lost,), place.start, place.end, plain, place.where, kept=reason)
+            yield Unit((place.lost,), place.start, place.end, plain, place.where, kept=place.reason)
         elif place.block is None:
             yield from units_within(text, place.start, place.end, options)
         else:
             tokens = list(place.block.tokens(place.children))
-            render = functools.partial(_render, place.block.is_cell)
-            for unit in units_of(tokens, place.where, render, source=text):
+            for unit in units_of(tokens, place.where, place.block.render, source=text):
                 beside = functools.partial(place.block.beside, place.is_apart)
                 yield replace(unit, beside=beside) if options.bilingual else unit
 
@@ -118,7 +168,12 @@ def _found(text: str) -> Iterator[_Place]:
     at = begin
     is_cell = is_apart = False
     notes = 0
-    for token in _parser().parse(_TAB.sub(r"\1!!! tab ", text[begin:])):
+    read, drawn = _readable(text)
+    for table in drawn:
+        yield _Place(
+            begin, begin, f"line {line_of(text, table.start())}", lost=table[0], reason="tables that are drawn"
+        )
+    for token in _parser().parse(_TAB.sub(r"\1!!! tab ", read[begin:])):
         notes += token.nesting * token.type.startswith(("footnote_", "dd_"))
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
@@ -136,13 +191,60 @@ def _found(text: str) -> Iterator[_Place]:
         at = max(at, starts[token.map[0]])
         limit = starts[min(max(token.map[1], token.map[0] + 1), len(starts) - 1)] - 1
         lines = token.content.split("\n")
-        places = _places(text, [line.replace("|", "\\|") if is_cell else line for line in lines], at, limit)
+        if _PROGRAM.match(token.content):
+            yield _Place(at, at, where, lost=token.content, reason="code")
+            continue
+        places = _places(read, [line.replace("|", "\\|") if is_cell else line for line in lines], at, limit)
         if places is None:
             yield _Place(at, at, where, lost=token.content)
             continue
         at = places[-1][1]
         block = _Block(text, lines, places, is_cell)
         yield _Place(places[0][0], at, where, block, token.children or (), is_apart)
+
+
+def _readable(text: str) -> tuple[str, list[re.Match[str]]]:
+    """(a text as long in which the parser finds every link, without the tables that are drawn; those tables)."""
+    read = _LINKED.sub(lambda match: re.sub(_CODE, lambda code: "x" * len(code[0]), match[0]), text)
+    read = _BLOCK_OF_CODE.sub(lambda match: _blank(match) if "\n" in match[0] else match[0], read)
+    return _DRAWN.sub(_blank, read), list(_DRAWN.finditer(read))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _title_of(text: str, start: int, end: int, where: str) -> Iterator[Unit]:
+    """The title of a link or a picture, from the end of its text on."""
+    match = _TITLE.search(text[start:end])
+    if match is None or not has_letters(match[1]):
+        return
+    begin, quotes = start + match.start(1) + 1, match[1][0] + match[1][-1]
+    said = html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", match[1][1:-1]))
+    render = functools.partial(_titled, quotes)
+    yield Unit((" ".join(said.split()),), begin, begin + len(match[1]) - 2, render, f"{where}, title")
+
+
+def _titled(quotes: str, items: Sequence[Item]) -> str:
+    return re.sub(rf"[\\{re.escape(quotes)}]|&(?=#?\w{{1,31}};)", r"\\\g<0>", plain(items))
+
+
+def title_units(text: str, options: Options) -> Iterator[Unit]:
+    """The titles of links in definitions (`[name]: address "title"`)."""
+    front = _FRONT.match(text)
+    begin = front.end() if front else 0
+    starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
+    env: dict[str, Any] = {}
+    read, _ = _readable(text)
+    tokens = _parser().parse(read[begin:], env)
+    of_code = [token.map for token in tokens if token.map and token.type in ("fence", "code_block", "html_block")]
+    lines = {line for first, last in of_code for line in range(first, last)}
+    for match in _DEFINITION.finditer(read, begin):
+        line = bisect.bisect_right(starts, match.start()) - 1
+        if normalizeReference(match[1]) in env.get("references", {}) and line not in lines:
+            yield from _title_of(
+                text, match.start() + len(match[1]), match.end(), f"line {line_of(text, match.start())}"
+            )
 
 
 def _places(text: str, lines: Sequence[str], at: int, limit: int) -> list[Place] | None:
@@ -205,6 +307,16 @@ class _Block:
         if done < end:
             yield Token("text", done, end, self.text[done:end])
 
+    def render(self, items: Sequence[Item]) -> str:
+        """Items as Markdown has them; brackets are escaped if those of the source are."""
+        has_escapes = "\\[" in self.text[self.places[0][0] : self.places[-1][1]]
+        out = ""
+        for item, following in itertools.zip_longest(items, items[1:]):
+            out += item.raw if isinstance(item, Code) else _escaped(item, out, has_escapes)
+            if isinstance(following, Code) and following.raw == "[" and out.endswith("!"):  # that is no picture
+                out = out[:-1] + "\\!"
+        return re.sub(r"(?<!\\)\|", r"\\|", out) if self.is_cell else out
+
     def beside(self, is_apart: bool, unit: Unit, items: Sequence[Item]) -> Iterator[Edit]:
         """A translation in a paragraph below the one of its source (`is_apart`), quoted or part of an item as that is;
         or after its source, with a line break between, where a paragraph would be another block: in headings, cells,
@@ -233,6 +345,8 @@ class _Block:
         hard = {one.meta["span"][0] for one in children if one.type == "hardbreak" and "span" in one.meta}
         if first := self.marks[0]:
             yield Token("break", *first.span(), first.group())
+            if first[0].endswith("[") and self.text[self.places[0][1] - 1] == "]":  # `:::note[A title]`
+                yield Token("break", self.places[0][1] - 1, self.places[0][1], "]")
         for number in range(1, len(self.lines)):
             before, (start, _) = self.places[number - 1], self.places[number]
             mark, previous = self.marks[number], self.marks[number - 1]
@@ -243,7 +357,7 @@ class _Block:
                 _TEMPLATE.fullmatch(self.text, *line) for line in self.places[number - 1 : number + 1]
             )
             if previous is not None:
-                is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith(":")
+                is_apart = is_apart or previous.end() >= before[1] or previous[0].startswith((":", "[!"))
             begin = before[1] - (is_hard and self.text.endswith("\\", *before))
             if mark or is_apart or is_hard:
                 yield Token("break", begin, end, self.text[begin:end])
@@ -272,7 +386,12 @@ class _Block:
             elif one.type == "html_inline":
                 yield _tag(start, end, raw)
             elif one.type in _WHOLE:
-                yield Token("protected", start, end, raw)
+                attributes = _ATTRIBUTES.match(self.text, end)
+                end = attributes.end() if attributes else end
+                yield Token("protected", start, end, self.text[start:end])
+            elif one.type == "template":
+                of_template, word = statement(raw)
+                yield Token(of_template, start, end, raw, word)
             elif one.type in _ALONE or not one.nesting:
                 yield Token("alone", start, end, raw)
             else:
@@ -281,7 +400,11 @@ class _Block:
                 yield Token(kind, start, end, raw, name, name in ("em", "strong", "s"))
 
     def _target(self, name: str, begin: int, middle: int, end: int) -> Token:
-        """The end of a link; one whose text, which is translated, is its label, too, says its label from now on."""
+        """The end of a link; one whose text, which is translated, is its label, too, says its label from now on.
+        Attributes of a link (`{target=_blank}`) stand close to it."""
+        attributes = _ATTRIBUTES.match(self.text, end)
+        if attributes and self.text[middle:end] not in ("]", "][]"):
+            end = attributes.end()
         raw = self.text[middle:end]
         if raw in ("]", "][]"):
             return Token("close", middle, end, f"][{self.text[begin:middle]}]", name, fixed=True)
@@ -290,7 +413,7 @@ class _Block:
 
 def _tag(start: int, end: int, raw: str) -> Token:
     name = re.sub(r"[</>]|[\s].*", "", raw, flags=re.DOTALL).lower()
-    is_alone = raw.endswith("/>") or raw.startswith(("<!", "<?")) or name in VOID
+    is_alone = Tag(0, len(raw), raw, name).closes_itself or raw.startswith(("<!", "<?")) or name in VOID
     kind: Kind = "alone" if is_alone else "close" if raw.startswith("</") else "open"
     return Token("break" if name == "br" else kind, start, end, raw, f"<{name}")
 
@@ -306,7 +429,9 @@ def _parser() -> MarkdownIt:
     parser.use(deflist_plugin).use(admon_plugin)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
     parser.inline.ruler.before("escape", "template", _template)
+    parser.inline.ruler.before("escape", "kept", _kept)
     parser.inline.ruler.before("escape", "note", _note)
+    parser.inline.ruler.before("escape", "span", _span)
     for rule in [*parser.inline.ruler.__rules__]:
         if rule.name != "text":
             parser.inline.ruler.at(rule.name, _recorded(rule.name, rule.fn))
@@ -321,6 +446,36 @@ def _template(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.push("template", "", 0)
     state.pos = match.end()
+    return True
+
+
+def _kept(state: StateInline, silent: bool) -> bool:
+    """A rule for TeX, citations, keys and links of a wiki."""
+    match = _KEPT.match(state.src, state.pos) if state.src[state.pos] in "\\![@+^" else None
+    if match is None:
+        return False
+    if not silent:
+        state.push("kept", "", 0)
+    state.pos = match.end()
+    return True
+
+
+def _span(state: StateInline, silent: bool) -> bool:
+    """A rule for a text with attributes, `[...]{.name}`, and for the text of a link of a wiki, `[[page|...]]`."""
+    start = state.pos
+    page = _PAGE.match(state.src, start)
+    begin = page.start("text") if page else start + 1
+    end = page.end("text") if page else parseLinkLabel(state, start) if state.src[start] == "[" else -1
+    close = re.compile(r"\]\]").match(state.src, end) if page else _ATTRIBUTES.match(state.src, end + 1)
+    if end < 0 or close is None:
+        return False
+    if not silent:
+        state.push("span_open", "", 1).meta = {"span": (start, begin)}
+        last, state.pos, state.posMax = state.posMax, begin, end
+        state.md.inline.tokenize(state)
+        state.posMax = last
+        state.push("span_close", "", -1).meta = {"span": (end, close.end())}
+    state.pos = close.end()
     return True
 
 
@@ -376,8 +531,28 @@ def _recorded(name: str, rule: Callable[[StateInline, bool], bool]) -> Callable[
 
 def _front_units(text: str, begin: int, end: int) -> Iterator[Unit]:
     """The values of YAML and TOML that people read."""
+    several = [match for match in _LINES.finditer(text, begin, end) if match["name"] in READ_IN_FRONT]
+    found = [unit for match in several for unit in _units_of_lines(text, match)]
+    lines = {match.start() for match in several}
+    found += (unit for unit in _units_of_fields(text, begin, end) if text.rfind("\n", 0, unit.start) + 1 not in lines)
+    yield from sorted(found, key=lambda unit: unit.start)
+
+
+def _units_of_lines(text: str, match: re.Match[str]) -> Iterator[Unit]:
+    """The text of a value of several lines."""
+    try:
+        units = list(yaml_strings.units(match[0], Options()))
+    except DragomanError:
+        return
+    where = f"line {line_of(text, match.start())}, {match['name']}"
+    for unit in units:
+        yield replace(unit, start=match.start() + unit.start, end=match.start() + unit.end, where=where)
+
+
+def _units_of_fields(text: str, begin: int, end: int) -> Iterator[Unit]:
+    """The texts of values of one line."""
     for match in _FIELD.finditer(text, begin, end):
-        if match["name"] not in READ_IN_FRONT:
+        if READ_IN_FRONT.isdisjoint((match["name"], match["name"].lower())):
             continue
         written = match["value"]
         said = _unquoted(written)
@@ -409,18 +584,15 @@ def _quoted(quote: str, items: Sequence[Item]) -> str:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def _render(is_cell: bool, items: Sequence[Item]) -> str:
-    out = ""
-    for item, following in itertools.zip_longest(items, items[1:]):
-        out += item.raw if isinstance(item, Code) else _escaped(item, out)
-        if isinstance(following, Code) and following.raw == "[" and out.endswith("!"):  # that is no picture
-            out = out[:-1] + "\\!"
-    return re.sub(r"(?<!\\)\|", r"\\|", out) if is_cell else out
+_MARKS = r"\\(?=[!-/:-@\[-`{-~]|\Z)|[`*\[\]<]|~(?=~)|&(?=#?\w{1,31};)"
+_CHARACTERS = re.compile(rf"(?P<whole>(?!))|{_MARKS}")
+_MARKUP = re.compile(rf"(?P<whole>\[(?![ xX^!])[^\[\]\\`*<>&]*\](?![(\[:{{]))|{_MARKS}")
+"""Characters of markup; what stands between brackets is a link only where a name of a link does, or with an address."""
 
 
-def _escaped(text: str, before: str) -> str:
+def _escaped(text: str, before: str, escapes_brackets: bool) -> str:
     """Text in which nothing is read as markup that is none."""
-    text = re.sub(r"([\\`*\[\]<]|~(?=~))|&(?=#?\w{1,31};)", lambda match: f"\\{match.group()}", text)
+    text = (_CHARACTERS if escapes_brackets else _MARKUP).sub(lambda match: match["whole"] or f"\\{match[0]}", text)
     text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)
     if not before or before.endswith("\n"):  # at the beginning of a line
         text = re.sub(r"^(\d{1,9})([.)])(?=\s)", r"\1\\\2", text)

@@ -203,7 +203,7 @@ def with_header(text: str, options: Options) -> str:
         if said in ("", language_of(options.languages[0])):
             facts["Language"] = language
         newline = "\r\n" if "\r\n" in text else "\n"
-        written = text[field.start : field.end]
+        written = text[field.start : field.end].replace("charset=CHARSET", "charset=UTF-8")
         for name, value in facts.items():
             line = f"{name}: {value}\\n"
             found = re.search(rf"(?<=[\"n]){name}:[^\\\"]*(?:\\n)?", written)

@@ -12,9 +12,11 @@ from typing import NamedTuple
 from dragoman.languages.plurals import plurals_of
 
 _HEAD = re.compile(
-    r"\{\s*(?P<name>\w{1,64})\s*,\s*(?P<kind>plural|select|selectordinal)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
+    r"\{\s*(?P<name>\w{1,64})\s*,\s*(?P<kind>plural|select|selectordinal|choice)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
 )
 _KEY = re.compile(r"\s*(=\d{1,9}|[\w-]{1,64})\s*\{")
+_LIMIT = re.compile(r"\s*-?[\d.\u221e]{1,20}\s*[#<\u2264]")
+"""The key of an arm of Java's `choice`."""
 NUMBER = "{#}"
 """Stands for `#`, the number itself, while an arm is translated: a placeholder like others."""
 _SENTENCE_END = re.compile(r"[.!?]\s*\}\s*\}$")
@@ -54,11 +56,18 @@ class Message(NamedTuple):
 
     def with_texts(self, texts: Iterator[str]) -> str:
         """The message with the next texts as its sentences."""
-        written = [
-            f"{key} {{{arm.with_texts(texts) if isinstance(arm, Message) else next(texts).replace(NUMBER, '#')}}}"
+        said = [
+            (key, arm.with_texts(texts) if isinstance(arm, Message) else next(texts).replace(NUMBER, "#"))
             for key, arm in self.arms
         ]
-        return self.head + " ".join(written) + "}"
+        if _is_choice(self.head):
+            return self.head + "|".join(key + arm for key, arm in said) + "}"
+        return self.head + " ".join(f"{key} {{{arm}}}" for key, arm in said) + "}"
+
+
+def _is_choice(head: str) -> bool:
+    match = _HEAD.match(head)
+    return match is not None and match["kind"] == "choice"
 
 
 def _sentences_of(arm: str | Message) -> Iterator[str]:
@@ -96,6 +105,9 @@ def _parsed(text: str, left: list[int]) -> str | Message:
             raise ValueError("too many arms")
         return text
     arms, place = [], head.end()
+    if head["kind"] == "choice":
+        place = _closing(text, head.end())
+        arms = list(_choices(text[head.end() : place]))
     while match := _KEY.match(text, place):
         end = _closing(text, match.end())
         arms.append((match[1], text[match.end() : end]))
@@ -107,9 +119,22 @@ def _parsed(text: str, left: list[int]) -> str | Message:
     return Message(head[0], [(key, _parsed(_sentence(head, arm, around), left)) for key, arm in arms])
 
 
+def _choices(text: str) -> Iterator[tuple[str, str]]:
+    """The key and the text of each arm of Java's `choice`. Raises ValueError for what is none."""
+    depth = begin = 0
+    for place, letter in enumerate(text + "|"):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "|" and depth == 0:
+            limit = _LIMIT.match(text, begin, place)
+            if limit is None:
+                raise ValueError("a choice without a limit")
+            yield limit[0], text[limit.end() : place]
+            begin = place + 1
+
+
 def _sentence(head: re.Match[str], arm: str, around: tuple[str, str]) -> str:
     """An arm with what stands around its argument, its `#` as a placeholder."""
-    if head["kind"] == "select":  # it has no number: a `#` is that of the argument around it, if any
+    if head["kind"] in ("select", "choice"):  # it has no number: a `#` is that of the argument around it, if any
         return arm.join(around)
     if _HEAD.search(arm) or _HEAD.search("".join(around)):
         # In an arm of another number `#` would be that one: it is named.

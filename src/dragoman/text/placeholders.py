@@ -44,7 +44,11 @@ SYSTEMS = (
     ),
     System("blocks of Jinja, Django, Twig, Liquid", r"\{%.{0,500}?%\}|\{#[^{}]{1,500}#\}", "jinja.palletsprojects.com"),
     System("blocks of ERB, EJS, PHP", r"(?<!%)<%.{0,1000}?%>|<\?(?:php\b|=).{0,1000}?\?>", "docs.ruby-lang.org/ERB"),
-    System("FreeMarker", r"(?<!%)</?[#@][A-Za-z][^<>]{0,500}>", "freemarker.apache.org"),
+    System(
+        "FreeMarker",
+        r"(?<!%)</?[#@][A-Za-z][^<>]{0,500}>|\[/?#(?:if|elseif|else|list|items|sep|macro|assign|include)\b[^\[\]]{0,500}\]",
+        "freemarker.apache.org",
+    ),
     System(
         "Mustache, Handlebars, Jinja, Angular, Vue, Go, Hugo",
         r"\{\{\{[^{}]{0,200}\}\}\}|\{\{[^{}]{0,200}\}\}",
@@ -103,7 +107,12 @@ SYSTEMS = (
         r"(?<![\w:/]):[a-z][a-z0-9_+-]{1,60}:?(?![\w:])",
         "laravel.com/docs, localization",
     ),
-    System("Drupal, Razor, mentions", r"(?<![\w.@/])@[A-Za-z_][\w.]{0,62}\w", "drupal.org, FormattableMarkup"),
+    System(
+        "Drupal, Razor, mentions",
+        r"(?<![\w.@/])@[A-Za-z_][\w.]{0,62}\w|(?<![\w!])![a-z]\w{1,62}(?!\w)"
+        r"|(?<![\w%])(?<![\d%] )%[a-z]\w{2,62}(?![\w%])",
+        "drupal.org, FormattableMarkup",
+    ),
     System(
         "tags, those of React by number", r"</?[A-Za-z][^<>]{0,1000}>|</?\d{1,3}/?>", "WHATWG HTML, react.i18next.com"
     ),
@@ -119,7 +128,7 @@ SYSTEMS = (
 """The kinds of placeholders. Where two fit, the first is taken."""
 _KINDS = tuple(system.pattern for system in SYSTEMS)
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
-_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.")
+_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
 """A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
     r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
