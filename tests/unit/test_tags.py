@@ -175,3 +175,10 @@ def test_reports_about_other_programs(
     markup: str, tgt: str, pairs: list[tuple[int, int]] | None, expected: str
 ) -> None:
     assert carry(markup, tgt, pairs) == expected
+
+
+def test_no_word_is_glued_to_a_code_that_a_mark_followed() -> None:
+    code = Code("<x/>", "alone")
+    assert with_blanks(["They ", code, "sleep."], ["Hallo ", code, ", schlaf."]) == ["They ", code, " sleep."]
+    assert with_blanks(["Hello ", code, ", sleep."], ["Hallo ", code, ", schlaf."]) == ["Hello ", code, ", sleep."]
+    assert with_blanks(["Sleep", code, "."], ["Schlaf", code, "."]) == ["Sleep", code, "."]

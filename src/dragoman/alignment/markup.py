@@ -115,7 +115,8 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
     texts = _texts(source)
     for first, last in _solid(source):
         left, right = (str(source[at]) if at is not None else "" for at in (texts[first][0], texts[last][1]))
-        wanted.setdefault(source[first], []).append(_Blanks(left[-1:].isspace(), right[:1].isspace()))
+        is_apart = right[:1].isspace() or (right.startswith(CLOSING) and left[-1:].isspace())  # no word is glued to it
+        wanted.setdefault(source[first], []).append(_Blanks(left[-1:].isspace(), is_apart))
     glued = set(itertools.pairwise(source))
     out = list(items)
     texts = _texts(items)
