@@ -346,6 +346,7 @@ def test_plurals_of_i18next(before: object, tgt: str, after: object) -> None:
         ("a.xml", '<resources><item type="string" name="a">ab</item></resources>', ">ba</item>"),
         ("a.xml", '<resources><string name="a">ab   cd\n   ef</string></resources>', ">ba dc fe</string>"),
         ("a.json", '{"name": "ab", "version": "1.0.0", "scripts": {"x": "cd"}}', '"ab"'),
+        ("a.yml", "en:\n  a: ab\n  order: [ :year, :month ]\n", "de:\n  a: ba\n  order: [ :year, :month ]\n"),
         ("a.pot", 'msgid ""\nmsgstr "charset=CHARSET\\n"\n\nmsgid "ab"\nmsgstr ""\n', "charset=UTF-8"),
     ],
 )

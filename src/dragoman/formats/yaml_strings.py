@@ -36,6 +36,7 @@ _SETTINGS = re.compile(
     re.MULTILINE,
 )
 """Lines of settings of well-known programs: Kubernetes, MkDocs, Jekyll, Docker, GitHub ..."""
+_SYMBOL = re.compile(r"(?<=[\[,\s]):(?=[a-z_]+[ \t]*[,\]])")
 _LOCALE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -120,7 +121,7 @@ def _values(text: str, options: Options) -> Iterator[_Value]:
     frames: list[_Frame] = []
     number = 0
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in _events(text):
             top = frames[-1] if frames else _Frame(0, is_mapping=False, is_flow=False)
             if isinstance(event, yaml.CollectionStartEvent):
                 number += 1
@@ -144,6 +145,18 @@ def _values(text: str, options: Options) -> Iterator[_Value]:
         raise Error.BAD_SYNTAX(
             f"not YAML: {problem}", file=options.name, line=mark.line + 1 if mark else None
         ) from error
+
+
+def _events(text: str) -> list[yaml.Event]:
+    """The events of the file. Ruby's symbols in a list (`[:day, :month]`), which its YAML reads and PyYAML does not,
+    are read as `/day`."""
+    try:
+        return list(yaml.parse(text, Loader=_LOADER))
+    except yaml.YAMLError:
+        read = _SYMBOL.sub("/", text)
+        if read == text:
+            raise
+        return list(yaml.parse(read, Loader=_LOADER))
 
 
 def _is_string(plain: str) -> bool:
@@ -238,7 +251,7 @@ def with_locale(text: str, options: Options) -> str:
     depth = 0
     src, tgt = options.languages
     previous = None
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in _events(text):
         if depth == 1 and isinstance(previous, yaml.ScalarEvent) and isinstance(event, yaml.MappingStartEvent):
             roots.append(_Scalar.of(previous))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
