@@ -126,7 +126,7 @@ PAGE = """<!doctype html><html lang="de"><head><title>Titel</title></head><body>
 
 def test_html() -> None:
     out = written("html", PAGE)
-    assert "<title>TITEL</title>" in out
+    assert '<title lang="en">TITEL</title>' in out
     assert '<h1 id="a"><span lang="de">Über <b>uns</b></span><br><span lang="en">ÜBER <b>UNS</b></span></h1>' in out
     assert '<a href="x.html"><span lang="de">Start</span><br><span lang="en">START</span></a>' in out
     assert '\n<p class="x" lang="en">EIN <a href="#n1">SATZ</a> MIT  HIER.</p>' in out
@@ -189,7 +189,7 @@ def test_books_are_well_formed() -> None:
     with zipfile.ZipFile(io.BytesIO(bilingual("epub", book(chapter)))) as file:
         text = file.read("a.xhtml").decode()
         assert b"<text>KAPITEL</text>" in file.read("t.ncx")
-        assert b"<dc:language>de</dc:language>" in file.read("a.opf")
+        assert b"<dc:language>de</dc:language>\n<dc:language>en</dc:language>" in file.read("a.opf")
     tree = ET.fromstring(text)
     names = [one.tag.rpartition("}")[2] for one in tree.iter()]
     assert names.count("p") == 6

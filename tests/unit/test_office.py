@@ -165,10 +165,28 @@ def test_a_workbook_in_a_document_is_translated_and_what_is_no_file_stays() -> N
         new.writestr("word/e/a.xlsx", inner)
         new.writestr("word/e/b.bin", b"\0\1")
     assert texts("a.docx", outer.getvalue()) == ["Jacke", "Hemd"]
+    assert kept("a.docx", outer.getvalue()) == {"the file b.bin inside": 1}
+    counted: list[str] = []
+
+    def counting(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+        counted.extend(unit.kept for unit in units if unit.kept)
+        return rotated(units)
+
+    document("a.docx", outer.getvalue()).translated(counting)
+    assert counted == ["the file b.bin inside"]
     out = document("a.docx", outer.getvalue()).translated(rotated)
     with zipfile.ZipFile(io.BytesIO(out)) as file, zipfile.ZipFile(io.BytesIO(file.read("word/e/a.xlsx"))) as book:
         assert b"<t>Urzq</t>" in book.read("s.xml")
         assert file.read("word/e/b.bin") == b"\0\1"
+
+
+def test_a_page_in_a_document_is_translated() -> None:
+    parts = {"word/a.html": "<p>Hemd</p>", "word/b.mht": "MIME-Version: 1.0", "word/c.txt": "Rot"}
+    targets = {"a.html": "aFChunk", "b.mht": "aFChunk", "c.txt": "aFChunk"}
+    data = word(paragraph("Jacke"), parts, targets)
+    assert sorted(texts("a.docx", data)) == ["Hemd", "Jacke", "Rot"]
+    assert kept("a.docx", data) == {"the file b.mht inside": 1}
+    assert after("a.docx", data)["word/a.html"] == "<p>Urzq</p>"
 
 
 # -- what a reader sees --------------------------------------------------------------------------------------------
@@ -478,6 +496,27 @@ def test_pivot_tables_and_comments_and_headings() -> None:
     assert '"Nein"' in out["x/b.xml"]
     assert "<t>Ebg</t>" in out["x/c.xml"]
     assert "<x:text>Oynh</x:text>" in out["x/d.xml"]
+
+
+def test_fields_that_formulas_name_keep_their_names() -> None:
+    cache = '<p><cacheField name="Das Hemd"/><cacheField name="Summe" formula="\'Das Hemd\' * 2"/></p>'
+    data = sheet('<f>GETPIVOTDATA("Das Hemd",A1,"Ja","Nein")</f>', more={"p.xml": ("pivotCacheDefinition", cache)})
+    assert "<t>Das Hemd</t>" in after("a.xlsx", data)["x/s.xml"]
+    assert '("Das Hemd",A1,"Wn","Arva")' in after("a.xlsx", data)["x/b.xml"]
+    assert kept("a.xlsx", data)["headings of tables, which formulas name"] == 1
+
+
+def test_slicers_follow_the_cells() -> None:
+    more = {
+        "p.xml": ("pivotCacheDefinition", '<p><cacheField name="Das Hemd"/></p>'),
+        "c.xml": ("slicerCache", '<slicerCacheDefinition name="Datenschnitt_Das_Hemd" sourceName="Das Hemd"/>'),
+        "s2.xml": ("slicer", '<slicers><slicer name="Das Hemd" caption="Das Hemd"/></slicers>'),
+        "t.xml": ("pivotTable", '<t><filter stringValue1="Ja"/><dataField name="Nein"/></t>'),
+    }  # fmt: skip
+    out = after("a.xlsx", sheet("", more=more))
+    assert 'name="Datenschnitt_Das_Hemd" sourceName="Qnf Urzq"' in out["x/c.xml"]
+    assert '<slicer name="Das Hemd" caption="Qnf Urzq"/>' in out["x/s2.xml"]
+    assert 'stringValue1="Wn"/><dataField name="Arva"' in out["x/t.xml"]
 
 
 def test_excels_own_escapes_are_no_words() -> None:

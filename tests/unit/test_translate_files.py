@@ -11,12 +11,14 @@ import pytest
 from tests.errors import raises_error
 
 from dragoman.errors import Error
+from dragoman.formats.base import Options
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.serve.service import Service
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +162,28 @@ def test_where_translations_go(tmp_path: Path) -> None:
         jobs_of([tmp_path / "empty"], FileOptions(tmp_path / "out"), "de")
 
 
+def test_compiled_files_in_a_folder_are_copied_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.\n", encoding="utf-8")
+    compiled = {
+        "a.strings": b"bplist00\xd1\x01\x02", "b.po": b"\xde\x12\x04\x95" + bytes(20), "c.xml": b"\x03\0\x08\0ab",
+        "d.json": b"ab\0\0\0\0c",
+    }  # fmt: skip
+    for name, data in compiled.items():
+        (folder / name).write_bytes(data)
+    (folder / "e.txt").write_bytes("Two.\n".encode("utf-16-le"))
+    options = FileOptions(out)
+    assert translate_files(pipeline(Upper()), jobs_of([folder], options, "de"), options, "x") == 0
+    said = capsys.readouterr().err
+    for name, data in compiled.items():
+        assert (out / name).read_bytes() == data
+        assert f"{name}: no text, although its name is that of one: copied as it is" in said
+    assert (out / "e.txt").read_bytes() == "TWO.!\n".encode("utf-16-le")
+    with raises_error(Error.WRONG_FILE_TYPE, "a.strings"):
+        translate_files(pipeline(Upper()), jobs_of([folder / "a.strings"], options, "de"), options, "x")
+
+
 def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:
     texts = ["One.  Two.", "Three", "123", "", " Four.\n Five "]
     found = pipeline(Upper()).texts(texts)
@@ -196,6 +220,10 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
         ("[^1]: one. (2) Two", ["one.", "Two"]),
         ("a) one", ["one"]),
         ("1. Mai", ["1. Mai"]),
+        ("One two.\ue100Three.", ["One two.", "Three."]),
+        ("One two!\ue100\ue101 Three.", ["One two!", "Three."]),
+        ("One two.\ue100", ["One two."]),
+        ("see e.g.\ue100and more", ["see e.g.\ue100and more"]),
         ("-5 degrees", ["-5 degrees"]),
         ("- ", ["-"]),
     ],
@@ -259,3 +287,27 @@ def test_a_folder_bilingual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (tmp_path / "out" / "c.md").read_text() == "# one<br>ONE!\n"
     assert not (tmp_path / "out" / "b.json").exists()
     assert "bilingual" in capsys.readouterr().err
+
+
+def test_a_bilingual_file_through_another_language_has_the_first_and_the_last(tmp_path: Path) -> None:
+    class Other(Upper):
+        def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
+            return [[replace(items[0], text=f"{text}?", warnings=())]
+                    for text, items in zip(sentences, super().n_best(sentences), strict=True)]  # fmt: skip
+
+    legs = {"first": pipeline(Upper()), "second": pipeline(Other())}
+    service: Any = SimpleNamespace(route=lambda *_: list(legs), _pipeline=lambda _, name, __: legs[name])
+    handle: Any = SimpleNamespace(check=lambda: None)
+    options = Options(bilingual=True)
+    for name, text, expected in (
+        ("a.md", "# One\n\nTwo\n", "# One<br>ONE!?\n\nTwo\n\nTWO!?\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nOne\n", "1\n00:00:01,000 --> 00:00:02,000\nOne\nONE!?\n"),
+        ("a.html", "<p>One</p>", '<p lang="en">One</p>\n<p lang="fr">ONE!?</p>'),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        data, report = Service.translate_document(service, handle, "en", "fr", tmp_path / name, options=options)
+        assert data.decode() == expected
+        assert len(report.doubts) == 0
+    (tmp_path / "b.txt").write_text("odd one\n", encoding="utf-8")
+    _, report = Service.translate_document(service, handle, "en", "fr", tmp_path / "b.txt", options=options)
+    assert [doubt.text for doubt in report.doubts] == ["odd one"]

@@ -23,6 +23,7 @@ from dragoman.text.words import Word
 FIRST = 0xE100
 """The first character that stands for protected content: private use, so that no text has it."""
 MAX_PROTECTED = 6144
+PROTECTED = re.compile(f"[{chr(FIRST)}-{chr(FIRST + MAX_PROTECTED - 1)}]+")
 
 OTHERS = 0.5
 """Cost of a target word that has no link to a pair's words, beside the gain of 1 of one that has nothing else."""
@@ -76,7 +77,7 @@ def text_and_codes(items: Sequence[Item]) -> tuple[str, list[tuple[int, Code]], 
 
 def unprotected(items: Sequence[Item], protected: Sequence[str]) -> list[Item]:
     """Items with the protected pieces in the place of the characters that stood for them."""
-    pattern = re.compile(f"([{chr(FIRST)}-{chr(FIRST + MAX_PROTECTED - 1)}])")
+    pattern = re.compile(f"({PROTECTED.pattern[:-1]})")
     out: list[Item] = []
     for item in items:
         if not isinstance(item, str):

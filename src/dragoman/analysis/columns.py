@@ -1,7 +1,8 @@
 """Columns of words on a screen."""
 
-import unicodedata
 from collections.abc import Collection, Sequence
+
+from dragoman.formats.paragraphs import display_width
 
 
 def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
@@ -13,11 +14,3 @@ def columns(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> str:
         cells = [f"{cell}{blanks[at]}" if at in left else f"{blanks[at]}{cell}" for at, cell in enumerate(row)]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def display_width(text: str) -> int:
-    """Columns that a text takes on a screen."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )

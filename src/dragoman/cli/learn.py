@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dragoman.analysis.columns import display_width
 from dragoman.analysis.figure import save
 from dragoman.errors import Error
+from dragoman.formats.paragraphs import display_width
 from dragoman.learn import lesson
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
 from dragoman.learn.bugs import BUGS

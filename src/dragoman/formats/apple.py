@@ -7,10 +7,10 @@ from functools import partial
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, refuse
-from dragoman.formats.inline import units_of
 from dragoman.formats.messages import items_of, joined, whole_characters, with_numbered_arguments
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
-from dragoman.formats.xml import Event, after, elements, events, local, tokens
+from dragoman.formats.xml import Event, after, elements, events, local
+from dragoman.formats.xml_texts import units_of_element
 
 _TOKEN = re.compile(
     r"(?P<skipped>(?:[\s\ufeff]|//[^\r\n\u2028\u2029]*|/\*(?s:.*?)\*/)+)"
@@ -160,6 +160,5 @@ def _said(value: Sequence[Event]) -> str:
 
 
 def _of_string(text: str, element: Sequence[Event], where: str) -> Iterator[Unit]:
-    content = list(tokens(text, element[1:-1], lambda _: ("alone", "")))
-    for unit in units_of(content, f"line {line_of(text, element[0].start)}, {where}", collapse=False):
+    for unit in units_of_element(text, element, f"line {line_of(text, element[0].start)}, {where}"):
         yield with_numbered_arguments(unit)

@@ -9,10 +9,10 @@ from functools import partial
 
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
+from dragoman.formats.markup_tables import units_of_rows
 from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
 
 CODE, COMMENTS, ATTRIBUTES = "blocks of code", "comments", "attributes"
-DATA = "tables whose cells are written in another way"
 
 _TEXT_ATTRIBUTES = frozenset({
     "description", "doctitle", "keywords", "subtitle", "toc-title", "caption", "figure-caption", "table-caption",
@@ -34,9 +34,10 @@ _TERM = re.compile(r"(?P<term>\S.*?)(?P<mark>:{2,4}|;;)(?:\s+|$)")
 _ADMONITION = re.compile(r"(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+")
 _BLOCK_MACRO = re.compile(r"(?P<name>[a-z][\w-]*)::(?P<target>[^\s\[]*)\[(?P<in>.*)\]")
 _CAPTION = re.compile(r"\.(?=[^\s.])")
-_CELL = re.compile(
-    r"(?<!\\)(?:(?<!\S)(?:(?:\d+(?:\.\d+)?|\.\d+)[+*])?(?:[<^>](?:\.[<^>])?|\.[<^>])?(?P<style>[adehlmsv])?)?\|"
-)
+_CELL = r"(?<!\\)(?:(?<!\S)(?:(?:\d+(?:\.\d+)?|\.\d+)[+*])?(?:[<^>](?:\.[<^>])?|\.[<^>])?(?P<style>[adehlmsv])?)?"
+"""The span and the style of a cell, which stand before its separator."""
+_FORM, _SEPARATOR = re.compile(r"format=[\"']?(\w+)"), re.compile(r"separator=[\"']?(\\t|[^\s\"'\]])")
+_SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
 
 _B, _A = r"(?<![\w\\:;}])", r"(?![\w])"
 _INLINE = re.compile(
@@ -254,17 +255,21 @@ class _Reader:
         """The cells of a table: lines of a cell are one text, paragraphs and items of it are texts by themselves."""
         ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].text == mark]
         end = ends[0] if ends else len(self.lines)
-        if separator != "|" or "format=" in attributes or "separator=" in attributes:
-            yield from self._kept(DATA, end + 1)
+        form = next(iter(_FORM.findall(attributes)), {",": "csv", ":": "dsv"}.get(separator, "psv"))
+        separator = next(iter(_SEPARATOR.findall(attributes)), _SEPARATORS.get(form, "!" if separator == "!" else "|"))
+        separator = separator.replace("\\t", "\t")
+        if form in _SEPARATORS:
+            yield from self._rows(end, separator, is_escaped=form == "dsv")
             return
+        cell = re.compile(_CELL + re.escape(separator))
         group: list[Line] = []
         style = ""
         for line in [*self.lines[self.at + 1 : end], None]:
-            marks = list(_CELL.finditer(line.text)) if line else []
+            marks = list(cell.finditer(line.text)) if line else []
             starts = [0, *(mark.end() for mark in marks)]
             stops = [*(mark.start() for mark in marks), len(line.text) if line else 0]
             for number, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-                if number or line is None or not line.text:
+                if number or line is None or (not line.text and style != "a"):
                     yield from self._cell(group, style)
                     group = []
                 if number:
@@ -272,14 +277,30 @@ class _Reader:
                 piece = line.after(start) if line else None
                 if line and piece and line.text[start:stop].strip():
                     inner = line.text[start:stop].strip()
-                    if _ITEM.match(inner) or _BLOCK_MACRO.fullmatch(inner):
+                    if style != "a" and (_ITEM.match(inner) or _BLOCK_MACRO.fullmatch(inner)):
                         yield from self._cell(group, style)
                         group = []
                     group.append(piece._replace(end=piece.start + len(inner), text=inner))
+                elif line and not line.text:
+                    group.append(line)
         self.at = end + 1
+
+    def _rows(self, end: int, separator: str, is_escaped: bool) -> Iterator[Unit]:
+        """The cells of a table of CSV."""
+        inside = self.lines[self.at + 1 : end]
+        self.at = end + 1
+        if inside:
+            yield from units_of_rows(
+                self.text, inside[0].start, inside[-1].end, separator, _tokens, partial(_render, 0, ""), is_escaped
+            )
 
     def _cell(self, group: Sequence[Line], style: str) -> Iterator[Unit]:
         if not group:
+            return
+        if style == "a":  # a document in itself
+            inside = _Reader(self.text)
+            inside.lines = [group[0]._replace(column=0), *group[1:]]
+            yield from inside.units()
             return
         if style in ("l", "m"):
             yield from kept_lines(self.text, group, CODE)

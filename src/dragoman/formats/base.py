@@ -164,6 +164,8 @@ class Part:
 
     passes: tuple[Pass, ...] = ()
     finish: Finish | None = None
+    both: Finish | None = None
+    """Writes that a bilingual part is in both languages."""
     is_file: bool = False
     """True for a part that is a file by itself, of whatever format."""
 

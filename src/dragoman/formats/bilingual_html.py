@@ -21,6 +21,7 @@ NO_MARKUP = frozenset({"title", "option", "optgroup"})
 """Elements that hold text alone: they have the translation in the place of their text."""
 _RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg"})
 _NAMED = re.compile(r"""\s(?:id|xml:id|lang|xml:lang|dir)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
+_NAMED_LANGUAGE = re.compile(r"\s(?:xml:)?lang\s*=", re.IGNORECASE)
 _NAME = re.compile(r"""\sname\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 
 
@@ -37,11 +38,20 @@ class Surroundings(NamedTuple):
         """The edits that put a translation below its source."""
         written = copied(unit.render(items))
         opening, closing = self.before, self.after
+        src, tgt = (_attributes(code, self.is_xml) for code in self.options.languages)
         is_cut = any(isinstance(item, Code) and item.kind == "alone" and _is_half(item.raw) for item in unit.items)
-        if is_cut or (opening is not None and opening.name in NO_MARKUP) or not plain(items).strip():
+        is_alone = opening is not None and opening.name in NO_MARKUP
+        if is_cut or is_alone or not plain(items).strip():
+            if (
+                is_alone
+                and opening
+                and opening.tag
+                and opening.tag.opens
+                and not _NAMED_LANGUAGE.search(opening.tag.text)
+            ):
+                yield Edit(opening.end - 1, opening.end - 1, tgt)
             yield Edit(unit.start, unit.end, unit.render(items))
             return
-        src, tgt = (_attributes(code, self.is_xml) for code in self.options.languages)
         if opening is None or closing is None or not _is_paragraph(opening, closing):
             br = "<br/>" if self.is_xml else "<br>"
             yield Edit(unit.start, unit.start, f"<span{src}>")

@@ -79,7 +79,7 @@ def beside(
     place = styles.get(style[1], "below") if style else "below"
     raw = f"{text[begin : unit.start]}{unit.render(items)}{text[unit.end : closing.start]}"
     if place == "instead" or raw.count('w:fldCharType="begin"') != raw.count('w:fldCharType="end"'):
-        yield Edit(unit.start, unit.end, unit.render(items))
+        yield Edit(unit.start, unit.end, _in_language(unit.render(items), options))
         return
     copied = _in_language(_copied(raw), options)
     if _is_numbered(properties) or place == "within":

@@ -41,8 +41,8 @@ from dragoman.formats import (
     xliff,
     yaml_strings,
 )
-from dragoman.formats.base import Edit, Format, Item, Options, Part, Unit, spliced
-from dragoman.formats.encoding import Encoding, code_page, decoded, encoded
+from dragoman.formats.base import Edit, Finish, Format, Item, Options, Part, Unit, plain, spliced
+from dragoman.formats.encoding import Encoding, code_page, decoded, encoded, is_binary
 from dragoman.formats.package import Package
 from dragoman.progress import say
 
@@ -85,7 +85,7 @@ class Document:
         for name, data, part in self._parts():
             if part.is_file:
                 inner = self._inside(name, data)
-                yield from inner.texts() if inner else ()
+                yield from inner.texts() if inner else [_left(name)]
                 continue
             text, _ = self._decoded(data, name)
             for one_pass in part.passes:
@@ -98,14 +98,14 @@ class Document:
             if part.is_file:
                 inner = self._inside(name, data)
                 new = inner.translated(translate) if inner else data
+                _ = None if inner else list(translate([_left(name)]))
             else:
                 new = self._translated_part(name, data, part, translate)
             if new != data:
                 changed[name] = new
-            elif part.finish is not None:
-                same.append((name, data, part.finish))
-        others = same if changed and not self.options.bilingual else ()
-        for name, data, finish in others:  # parts without a text say the language, too
+            elif finish := self._finish(part):
+                same.append((name, data, finish))
+        for name, data, finish in same if changed else ():  # parts without a text say the language, too
             text, encoding = decoded(data, name, self.format.declares)
             text = finish(text, replace(self.options, name=name))
             changed[name] = encoded(text, encoding, name, self.format.declares)
@@ -125,10 +125,14 @@ class Document:
             if name in parts:
                 yield f"{self.options.name}!{name}", package.read(name), parts[name]
 
+    def _finish(self, part: Part) -> Finish | None:
+        return part.both if self.options.bilingual else part.finish
+
     def _inside(self, name: str, data: bytes) -> "Document | None":
         """A part that is a file by itself, and one in that, but no further; None where it is of no known kind."""
+        named = next((FORMATS[kind] for kind in ("html", "txt") if name.lower().endswith(FORMATS[kind].suffixes)), None)
         try:
-            kind = _by_content(data, name) if name.count("!") <= MAX_FILES_DEEP else None
+            kind = _by_content(data, name) or named if name.count("!") <= MAX_FILES_DEEP else None
         except DragomanError as error:
             say(f"{error}: left as it is")
             return None
@@ -157,9 +161,14 @@ class Document:
             text = spliced(text, edits)
         if text == before:
             return data
-        if part.finish is not None and not options.bilingual:
-            text = part.finish(text, options)
+        if finish := self._finish(part):
+            text = finish(text, options)
         return encoded(text, encoding, name, self.format.declares)
+
+
+def _left(name: str) -> Unit:
+    """The unit that counts a file inside of another one that is left as it is."""
+    return Unit((name,), 0, 0, plain, name, kept=f"the file {name.rpartition('/')[2]} inside")
 
 
 def require_bilingual(kind: Format, path: Path) -> None:
@@ -225,6 +234,18 @@ def is_known(path: Path, data: bytes | None = None) -> bool:
             return _QT.match(stream.read(_LOOKED_AT)) is not None
     except OSError:  # who reads it says so
         return True
+
+
+def is_compiled(path: Path) -> bool:
+    """True for a file that has the name of a text format, and whose bytes are none: a .strings as Xcode compiles it."""
+    kind = next((kind for kind in FORMATS.values() if path.suffix.lower() in kind.suffixes), None)
+    if kind is None or kind.parts_of is not None or kind is FORMATS["pdf"]:
+        return False
+    try:
+        with path.open("rb") as stream:
+            return is_binary(stream.read(8 * _LOOKED_AT))
+    except OSError:  # who reads it says so
+        return False
 
 
 def _by_content(data: bytes, name: str) -> Format | None:

@@ -121,6 +121,19 @@ def _encoding_of(data: bytes, declares: Declares) -> Encoding:
     return Encoding(codec)
 
 
+_BINARY = (
+    b"bplist", b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x1f\x8b", b"SQLite",
+    b"\xde\x12\x04\x95", b"\x95\x04\x12\xde", b"\x03\0\x08\0", b"\xd0\xcf\x11\xe0",
+)  # fmt: skip
+"""The first bytes of property lists and resources that were compiled, of pictures, programs, packages, catalogues."""
+
+
+def is_binary(data: bytes) -> bool:
+    """True for bytes that are no text, not even a broken one: they begin as a known kind of file, or have many NULs."""
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or data[:2].count(0) == 1
+    return data.startswith(_BINARY) or (not is_wide and data.count(b"\0") * 50 > len(data))
+
+
 def _is(data: bytes, codec: str) -> bool:
     """True for bytes that a codec can read."""
     try:

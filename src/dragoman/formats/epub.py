@@ -25,6 +25,7 @@ BOOK = Part(
         values_of({"reference": ("title",)}, "guide"),
     ),
     one_after_another(in_element("dc:language"), in_attributes({"package": ("lang",)})),
+    in_element("dc:language", beside=True),
 )
 CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), html.with_language)
 CONTENTS = Part(

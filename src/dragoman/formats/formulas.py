@@ -17,7 +17,7 @@ Texts = Callable[[], Mapping[str, str]]
 """The texts of cells, by themselves in lower case, as formulas compare them; read when they are first needed."""
 
 FUNCTIONS_OF_CODES = frozenset({
-    "ADDRESS", "CELL", "CONVERT", "DATEDIF", "DATEVALUE", "ENCODEURL", "FILTERXML", "GETPIVOTDATA", "HYPERLINK",
+    "ADDRESS", "CELL", "CONVERT", "DATEDIF", "DATEVALUE", "ENCODEURL", "FILTERXML", "HYPERLINK",
     "INDIRECT", "INFO", "NUMBERVALUE", "TEXT", "TIMEVALUE", "VALUE", "WEBSERVICE", "BASE", "IMPORTXML",
 })  # fmt: skip
 """Functions whose texts are formats, units and addresses."""

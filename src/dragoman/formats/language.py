@@ -26,16 +26,25 @@ def in_attributes(names: Mapping[str, Sequence[str]]) -> Finish:
     return finish
 
 
-def in_element(name: str) -> Finish:
-    """Writes the target language as the text of elements of that name: `dc:language`."""
+def in_element(name: str, beside: bool = False) -> Finish:
+    """Writes the target language as the text of the first element of that name: `dc:language`.
+
+    `beside`: in an element of its own behind that one, which goes on being the language that the file is in first.
+    """
     element = re.compile(rf"(<{name}\b[^<>]*>)(\s*)([^<>]*?)(\s*</{name}>)")
 
     def finish(text: str, options: Options) -> str:
         if not options.languages[1]:
             return text
-        return element.sub(
-            lambda tag: tag[1] + tag[2] + escaped(tag_of(options.languages[1], tag[3])) + tag[4], text, count=1
-        )
+
+        def changed(tag: re.Match[str]) -> str:
+            code = tag_of(options.languages[1], tag[3])
+            if not beside:
+                return tag[1] + tag[2] + escaped(code) + tag[4]
+            is_there = code in (each[3] for each in element.finditer(text))
+            return tag.group() if is_there else f"{tag.group()}\n<{name}>{escaped(code)}</{name}>"
+
+        return element.sub(changed, text, count=1)
 
     return finish
 

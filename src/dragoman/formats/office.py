@@ -329,7 +329,7 @@ _DRAWING = Part((described, paragraphs(0)), of_office)
 COMMON = {
     "chart": _CHART, "chartex": _CHART, "drawing": _DRAWING, "chartusershapes": _DRAWING,
     "diagramdata": _DRAWING, "diagramdrawing": _DRAWING, "vmldrawing": Part((described, textboxes)),
-    "package": Part(is_file=True), "afchunk": Part(is_file=True),
+    **dict.fromkeys(("package", "afchunk", "oleobject"), Part(is_file=True)),
     "core-properties": Part(
         aside("metadata", contents_of(("title", "subject", "description", "keywords", "category"), "metadata")),
         in_element("dc:language"),

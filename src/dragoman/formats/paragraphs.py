@@ -2,14 +2,21 @@
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.formats.base import Code, Item, Unit, has_letters, plain
 from dragoman.formats.inline import Token
 
+_BEFORE_MARK = re.compile(r"[\s\0\-:/'\"<(\[{‘“’«¡¿–—‐\\]$")
+_AFTER_MARK = re.compile(r"[\s\0\-.,:;!?/'\")\]}>\\’”»…–—]")
+"""The characters beside markup that is known by what stands around it."""
 NARROWEST = 40
 """Characters that a line has at least before it is broken."""
+
+
+Render = Callable[[Sequence[Item]], str]
 
 
 class Line(NamedTuple):
@@ -42,12 +49,20 @@ def lines_of(text: str) -> list[Line]:
     return lines
 
 
+def display_width(text: str) -> int:
+    """Columns that a text takes on a screen."""
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
 def layout(text: str, members: Sequence[Line]) -> tuple[int, str]:
     """The width that the lines of a paragraph are broken at, 0 for one line; and what stands between two of them."""
     last = members[-1]
     newline = "\r\n" if "\r\n" in text[members[0].start : last.end] else "\n"
     width = max(line.column + len(line.text) for line in members) - last.column if len(members) > 1 else 0
-    return width, newline + " " * last.column
+    return width, newline + re.sub(r"\S", " ", text[last.start - last.column : last.start])  # a tab stays one
 
 
 def kept_lines(text: str, members: Sequence[Line], reason: str) -> Iterator[Unit]:
@@ -84,12 +99,12 @@ def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str
             item = item._replace(raw=re.sub(r"\s+", "\0", item.raw))
         if isinstance(item, str):
             text = escape(item, out)
-            is_joined = out and marked.search(out) and not out.endswith(apart) and text[:1].isalnum()
+            is_joined = marked.search(out) and not out.endswith(apart) and text and not _AFTER_MARK.match(text)
             out += (apart if is_joined and not is_open else "") + text
         elif apart and item.kind in ("alone", "protected") and is_open and marked.search(item.raw):
             held += item.raw  # markup does not nest: it follows
         else:
-            is_joined = marked.match(item.raw) and item.kind != "close" and out[-1:].isalnum()
+            is_joined = marked.match(item.raw) and item.kind != "close" and out and not _BEFORE_MARK.search(out)
             out += (apart if is_joined else "") + item.raw
             is_open = item.kind == "open" or (is_open and item.kind != "close")
             if item.kind == "close" and held:

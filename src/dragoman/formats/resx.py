@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.formats.base import Code, Options, Unit, line_of, refuse
-from dragoman.formats.inline import as_markup, units_of
+from dragoman.formats.inline import as_markup
 from dragoman.formats.messages import label
-from dragoman.formats.xml import Event, attribute, children, elements, events, local, tokens
+from dragoman.formats.xml import Event, attribute, children, elements, events, local
+from dragoman.formats.xml_texts import units_of_element
 
 _LOCKED = re.compile(r"\{Locked(?:\s*=\s*(?P<words>[^{}]*))?\}")
 """A comment for translators by which a text, or words in it, are not translated."""
@@ -33,8 +34,7 @@ def _of_data(text: str, data: Sequence[Event]) -> Iterator[Unit]:
     if value is None:
         return
     where = f"line {line_of(text, value[0].start)}, {name}"
-    content = list(tokens(text, value[1:-1], lambda _: ("alone", "")))
-    for unit in units_of(content, where, collapse=False):
+    for unit in units_of_element(text, value, where):
         comment = "".join(event.text for event in parts.get("comment", ()))
         locked = _LOCKED.search(comment)
         if name.startswith(">>"):

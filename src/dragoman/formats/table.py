@@ -95,7 +95,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     Raises DragomanError where none is named, or there is none of that name.
     """
     separator, quoted = _form(text, options.name)
-    heading = [unquoted(text[start:end]) for start, end in next(_places(text, separator, quoted), [])]
+    heading = [unquoted(text[start:end]) for start, end in next(places_of_cells(text, separator, quoted), [])]
     if not options.columns:
         raise Error.MISSING_OPTION(
             f"a table with the columns {', '.join(heading)}",
@@ -112,7 +112,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             return '"' + said.replace('"', '""') + '"'
         return said
 
-    for row in itertools.islice(_places(text, separator, quoted), int(has_heading), None):
+    for row in itertools.islice(places_of_cells(text, separator, quoted), int(has_heading), None):
         for place in sorted(set(chosen)):
             start, end = row[place] if place < len(row) else (0, 0)
             if said := unquoted(text[start:end]):
@@ -120,9 +120,9 @@ def units(text: str, options: Options) -> Iterator[Unit]:
                 yield Unit((said,), start, end, partial(render, text[start : start + 1] == '"' and quoted), where)
 
 
-def _places(text: str, separator: str, quoted: bool) -> Iterator[list[tuple[int, int]]]:
-    """(start, end) of each cell of each row that is not blank."""
-    bare = rf"[^{separator}\r\n]*"
+def places_of_cells(text: str, separator: str, quoted: bool, escaped: bool = False) -> Iterator[list[tuple[int, int]]]:
+    """(start, end) of each cell of each row that is not blank. `escaped`: a backslash makes a separator text."""
+    bare = rf"(?:\\.|[^{separator}\r\n])*" if escaped else rf"[^{separator}\r\n]*"
     cell = re.compile(rf'[ \t]*"(?:[^"]|"")*"{bare}|{bare}' if quoted else bare)
     row: list[tuple[int, int]] = []
     at = 0

@@ -21,17 +21,22 @@ from dragoman.formats.xml import Event, attribute, children, elements, events, l
 from dragoman.formats.xml_texts import as_value, contents_of, places_of, values_of
 from dragoman.progress import say
 
-HEADING = "a table's heading, which formulas may name"
+HEADING = "headings of tables, which formulas name"
 LONGEST = {"promptTitle": 32, "prompt": 255, "errorTitle": 32, "error": 225}
 """Characters that Excel takes in the messages of a cell; it calls a file damaged that has more."""
 LONGEST_LIST = 255
 """The same of a list of choices, or of a text in a formula."""
 COPIES = {
-    "filter": ("val",), "customFilter": ("val",), "cfRule": ("text",), "s": ("v",), "cacheField": ("name",),
+    "customFilter": ("val",), "cfRule": ("text",), "s": ("v",), "cacheField": ("name",),
     "pivotField": ("name",), "item": ("n",), "dataField": ("name",), "tableColumn": ("totalsRowLabel",),
+    "slicerCacheDefinition": ("sourceName",), "timelineCacheDefinition": ("sourceName",), "slicer": ("caption",),
+    "timeline": ("caption",), "filter": ("val", "stringValue1", "stringValue2"),
 }  # fmt: skip
 _FORMULAS = ("f", "formula", "formula1", "formula2", "definedName", "calculatedColumnFormula", "totalsRowFormula")
 _COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=\"([^\"]*)\"")
+_COPYING = ("table", "pivottable", "pivotcachedefinition", "slicercache", "slicer", "timelinecache", "timeline")
+"""Kinds of parts that repeat what cells say."""
+_FIELD = re.compile(r"<(?:\w+:)?cacheField\b[^<>]*?\sname=\"([^\"]*)\"")
 _STRINGS = ("sharedstrings", "worksheet")
 
 
@@ -42,7 +47,10 @@ def parts(package: Package) -> dict[str, Part]:
     def of_kind(*wanted: str) -> Iterator[str]:
         return (decoded(package.read(name), name, "xml")[0] for name, kind in kinds.items() if kind in wanted)
 
-    headings = frozenset(html.unescape(name) for table in of_kind("table") for name in _COLUMN.findall(table))
+    named = [name for table in of_kind("table") for name in _COLUMN.findall(table)]
+    for pivot in of_kind("pivotcachedefinition"):  # formulas of calculated fields name others
+        named += _FIELD.findall(pivot) if re.search(r"<(?:\w+:)?cacheField\b[^<>]*\sformula=", pivot) else []
+    headings = frozenset(map(html.unescape, named))
 
     @cache
     def texts() -> dict[str, str]:
@@ -103,7 +111,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[i
             ("threadedcomment", "threadedcomments"), Part(aside("comments", contents_of(("text",), "comment")))
         ),
         **dict.fromkeys(("officedocument", "workbook", "sheet"), book),
-        **dict.fromkeys(("table", "pivottable", "pivotcachedefinition"), Part((formula_texts, copies))),
+        **dict.fromkeys(_COPYING, Part((formula_texts, copies))),
         "styles": Part((formats,)),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dragoman.formats.base import Item, Options, Pass, Unit, plain
 from dragoman.formats.inline import Token, units_of
-from dragoman.formats.xml import elements, events, tokens
+from dragoman.formats.xml import Event, elements, events, tokens
 
 _FILE = re.compile(r"\S+\.\w{2,4}")
 """A value that is the name of a file: programs write it where nobody has described a picture."""
@@ -26,11 +26,18 @@ def contents_of(
         places = (inside for _, inside in elements(whole, within)) if within else (whole,)
         for place in places:
             for number, inside in elements(place, names):
-                found = list(tokens(text, inside[1:-1], lambda _: ("alone", "")))
-                for unit in units_of(found, f"{where} {number}", source=text, collapse=collapse):
+                for unit in units_of_element(text, inside, f"{where} {number}", source=text, collapse=collapse):
                     yield replace(unit, kept=kept)
 
     return units
+
+
+def units_of_element(
+    text: str, element: Sequence[Event], where: str, *, collapse: bool = False, source: str | None = None
+) -> Iterator[Unit]:
+    """The unit of what an element says; elements in it are codes."""
+    inside = list(tokens(text, element[1:-1], lambda _: ("alone", "")))
+    yield from units_of(inside, where, collapse=collapse, source=source)
 
 
 def places_of(names: Mapping[str, Sequence[str]]) -> Callable[[str], Iterator[tuple[int, int]]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.formats.base import Item, Options, Unit
-from dragoman.formats.document import FORMATS, Document, is_known
+from dragoman.formats.document import FORMATS, Document, is_compiled, is_known
 from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import NBest, Translation
@@ -35,6 +35,8 @@ class Job(NamedTuple):
     target: Path
     is_copy: bool = False
     """True for a file that holds no text, such as a picture: it is copied."""
+    is_compiled: bool = False
+    """True for one of these that has the name of a text format."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,9 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
             if path.is_dir() and (hidden or output.resolve() in found.resolve().parents or is_partial(found)):
                 continue
             target = output / relative
-            is_copy = path.is_dir() and (found.suffix.lower() in tables or not is_known(found))
-            jobs.append(Job(found, _text_of_pdf(target), is_copy))
+            compiled = path.is_dir() and is_compiled(found)
+            is_copy = path.is_dir() and (found.suffix.lower() in tables or not is_known(found) or compiled)
+            jobs.append(Job(found, _text_of_pdf(target), is_copy, compiled))
     if all(job.is_copy for job in jobs):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])
     targets = [job.target for job in jobs]
@@ -146,6 +149,8 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
             if job.is_copy:
                 copy_file(job)
                 copied += 1
+                if job.is_compiled:
+                    say(f"{job.source}: no text, although its name is that of one: copied as it is")
                 continue
             with _told_in_a_line(job):
                 doubts += _translate_file(pipeline, job, options, identity)

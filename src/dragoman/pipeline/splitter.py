@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.alignment.markup import PROTECTED
 from dragoman.formats.html_pieces import VOID
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.faults import UNITS
@@ -156,10 +157,16 @@ class Splitter:
 def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, list[int]]:
     """(a section of a text without its tags, the place in the text of each character).
 
-    A blank is put where a tag or a code stands between the end of a sentence and a capital letter.
+    A blank is put where a tag or a code stands between the end of a sentence and a capital letter. A protected piece
+    that stands at the end of a sentence is read as a tag.
     """
     tags = [Span(*match.span()) for match in _TAG.finditer(text, *section)]
     tags += [Span(at, at) for at in codes if section.start < at < section.end]
+    tags += [
+        Span(*match.span())
+        for match in PROTECTED.finditer(text, *section)
+        if _ENDED.search(text[max(0, match.start() - 4) : match.start()])
+    ]
     read, done = "", section.start
     places: list[int] = []
     for start, stop in sorted(tags):

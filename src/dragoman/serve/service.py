@@ -274,7 +274,9 @@ class Service:
             return found
 
         data = opened.translated(_in_steps(handle, through, functools.partial(advance, total=len(texts))))
-        return data, stages[-1].report
+        report = stages[-1].report
+        report.doubts[:0] = [doubt for stage in stages[:-1] for doubt in stage.report.doubts]
+        return data, report
 
     def language_of_document(self, document: Path, tgt: str, options: Options = ANYTHING) -> str:
         """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
