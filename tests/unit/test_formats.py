@@ -365,6 +365,15 @@ def test_what_the_declared_encoding_lacks_is_written_all_the_same() -> None:
     def greek(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
         return [("ω",) for _ in units]
 
+    for page, written in (  # a page that says nothing is windows-1252 for a browser
+        ("<!doctype html><head><title>a</title>", '<!doctype html><head><meta charset="utf-8"><title>ω</title>'),
+        ("<HTML><title>a</title>", '<HTML><meta charset="utf-8"><title>ω</title>'),
+        ("<html xmlns='x'><head/><p>a", "<html xmlns='x'><head/><meta charset=\"utf-8\" /><p>ω"),
+        ("<p>a</p>", "<p>ω</p>"),
+        ("<head><title>a</title>ä", "<head><title>ω</title>ω"),
+        ("\ufeff<head><title>a</title>", "\ufeff<head><title>ω</title>"),
+    ):
+        assert read("a.html", page.encode()).translated(greek).decode() == written
     assert b"<p>&#969;</p>" in read("a.html", b"<meta charset=latin1><p>a</p>").translated(greek)
     # For browsers latin1 is windows-1252, for readers of XML it is not: what differs is written so that both agree.
     dash = "<?xml version='1.0' encoding='latin1'?><html xmlns='x'><p>a\u00e4 &mdash; b</p></html>".encode("latin1")
@@ -503,9 +512,9 @@ def reversed_letters_of_words(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
 
 
 def test_a_sentence_goes_over_cues_without_a_pause_or_an_end() -> None:
-    def cues(*lines: tuple[str, str], join: bool = True) -> list[str]:
+    def cues(*lines: tuple[str, str], join: bool = True, src: str = "en") -> list[str]:
         text = "".join(f"{n}\n{times}\n{said}\n\n" for n, (times, said) in enumerate(lines, 1))
-        document = Document(text.encode(), FORMATS["srt"], Options("a.srt", join_cues=join))
+        document = Document(text.encode(), FORMATS["srt"], Options("a.srt", (src, "de"), join_cues=join))
         return [plain(unit.items) for unit in document.texts()]
 
     one, soon, late = "00:00:01,000 --> 00:00:02,000", "00:00:02,100 --> 00:00:03,000", "00:10:00,000 --> 00:10:02,000"

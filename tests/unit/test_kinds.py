@@ -3,6 +3,7 @@
 A new format gets every test of this page by its row in `ROWS`.
 """
 
+import codecs
 import html
 import io
 import re
@@ -662,6 +663,20 @@ def test_pairs_are_looked_through_for_sentences(
                 assert plain_pairs(row, out, thing) == wanted
 
 
+@each("pairs")
+def test_a_pair_around_the_first_letter_goes_around_its_word(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, row: Row, thing: tuple[str, str]
+) -> None:
+    begin, end = thing
+    backwards = Model.said
+    monkeypatch.setattr(Model, "said", staticmethod(lambda text: codecs.encode(backwards(text), "rot13")))
+    if name == "rest":
+        return  # its marks stand around words alone
+    out = workshop.written(name, row, in_words(f"One {begin}t{end}wo three.", thing, row.words))
+    if workshop.asked == ["One two three."]:  # tags of a text without markup are placeholders of it
+        assert plain_pairs(row, out, thing) == f"guerr {begin}gjb{end} Bar."
+
+
 def in_words(text: str, pair: tuple[str, str], write: Callable[[str], str]) -> str:
     pieces = re.split(f"({'|'.join(map(re.escape, pair))})", text)
     return "".join(piece if piece in pair else write(piece) for piece in pieces if piece)
@@ -731,6 +746,56 @@ def test_bilingual_files_hold_both(workshop: Workshop, name: str) -> None:
         assert {word: counts[word] for word in workshop.words} == {
             word: 2 * count for word, count in workshop.words.items()
         }, f"{text!r}: {after!r}"
+
+
+def same(text: str) -> str:
+    return text
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_translation_that_is_its_source_changes_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Wherever codes stand: around a blank, a part of a word, or in one another."""
+    monkeypatch.setattr(Model, "said", staticmethod(same))
+    row = VARIANTS[name]
+    texts = [*things_in_a_text(row)]
+    for begin, end in row.pairs if name != "rest" else ():
+        texts += [
+            row.words("One t") + begin + row.words("w") + end + row.words("o."),
+            begin + "\u00a0" + end + row.words("One"),
+        ]
+    for text in texts:
+        data, out = workshop.output(name, row, text, seed=1)
+        if row.target[0]:
+            assert row.reads(workshop.written(name, row, text, seed=1)) == row.reads(text)
+        else:
+            assert out == data, text
+
+
+CUES = {
+    "srt": ("1\n00:00:01,000 --> 00:00:02,000\nOne two\n\n", "2\n00:00:02,100 --> 00:00:03,000\nthree four.\n"),
+    "vtt": ("WEBVTT\n\n00:01.000 --> 00:02.000\nOne two\n\n", "00:02.100 --> 00:03.000\nthree four.\n"),
+    "sbv": ("0:00:01.000,0:00:02.000\nOne two\n\n", "0:00:02.100,0:00:03.000\nthree four.\n"),
+    "ass": (
+        "[Events]\nFormat: Layer, Start, End, Style, Text\nDialogue: 0,0:00:01.00,0:00:02.00,Default,One two\n",
+        "Dialogue: 0,0:00:02.10,0:00:03.00,Default,three four.\n",
+    ),
+    "ttml": (
+        '<tt><body><div><p begin="1s" end="2s">One two</p>',
+        '<p begin="2.1s" end="3s">three four.</p></div></body></tt>',
+    ),
+}
+"""A sentence that goes on in the next cue."""
+
+
+@pytest.mark.parametrize("name", CUES)
+def test_words_on_two_sides_of_a_cue_stay_two(workshop: Workshop, name: str) -> None:
+    first, second = CUES[name]
+    _, out = workshop.output(name, Row(first + second), "")
+    assert workshop.asked == ["One two three four."]
+    assert sorted(words_in(out.decode())) == sorted(words_in(first + second))
+    assert re.search(r"\bfour\b(?s:.*)\btwo One\b", out.decode())
 
 
 PLACEHOLDERS_ALONE = (

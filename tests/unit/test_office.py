@@ -416,6 +416,7 @@ def sheet(body: str, strings: str = STRINGS, more: dict[str, tuple[str, str]] | 
         ('<x14:formula1><xm:f>A1="Ja"</xm:f></x14:formula1>', '<x14:formula1><xm:f>A1="Wn"</xm:f></x14:formula1>'),
         ("<is><t>Rot </t><r><t>Blau</t></r></is>", "<is><t>Ebg </t><r><t>Oynh</t></r></is>"),
         ('<dataValidation prompt="Ein Wort&#10;zwei"/>', '<dataValidation prompt="Rva Jbeg&#10;mjrv"/>'),
+        ('<dataValidation prompt="Ein Wort\nzwei"/>', '<dataValidation prompt="Rva Jbeg mjrv"/>'),
         ("<oddHeader>&amp;LBlau &amp;P&amp;C&amp;\"Arial,Fett\"Rot&amp;RR&amp;&amp;D</oddHeader>",
          "<oddHeader>&amp;LOynh &amp;P&amp;C&amp;\"Arial,Fett\"Ebg&amp;RE&amp;&amp;Q</oddHeader>"),
     ],

@@ -52,9 +52,7 @@ class Encoding(NamedTuple):
 
 def declared(data: bytes, declares: Declares) -> str:
     """The codec that a file declares; UTF-8 where it declares none."""
-    pattern = _DECLARATIONS.get(declares)
-    match = pattern.search(data[:_LOOKED_AT].decode("latin-1")) if pattern else None
-    said = next(filter(None, match.groups()), "") if match else ""
+    said = _declaration(data, declares)
     if not said or (declares == "po" and said == "CHARSET"):  # a template's header, which nobody has filled in
         return "utf-8"
     label = webencodings.lookup(said) if declares == "html" else None
@@ -70,6 +68,13 @@ def declared(data: bytes, declares: Declares) -> str:
     if label:
         return "utf-8" if label.name.startswith("utf-16") else label.codec_info.name
     return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here
+
+
+def _declaration(data: bytes, declares: Declares) -> str:
+    """The name of an encoding in a file, "" for none."""
+    pattern = _DECLARATIONS.get(declares)
+    match = pattern.search(data[:_LOOKED_AT].decode("latin-1")) if pattern else None
+    return next(filter(None, match.groups()), "") if match else ""
 
 
 _CODE_PAGES = {
@@ -116,6 +121,8 @@ def _encoding_of(data: bytes, declares: Declares) -> Encoding:
     codec = declared(data, declares)
     if declares == "properties":
         return Encoding("utf-8" if _is(data, "utf-8") else "iso8859-1")
+    if declares == "html" and data.isascii() and not _declaration(data, declares):
+        return Encoding("ascii")
     if _SINGLE_BYTE.match(codec) and not data.isascii() and _is(data, "utf-8"):
         return Encoding("utf-8", is_declared=False)
     return Encoding(codec)
@@ -176,6 +183,9 @@ def encoded(text: str, encoding: Encoding, name: str, declares: Declares = "") -
     now on, or it is refused."""
     if not encoding.is_declared:
         return encoding.mark + _declaring_utf8(text, declares).encode(encoding.codec)
+    says_nothing = declares == "html" and not _DECLARATIONS[declares].search(text[:_LOOKED_AT])
+    if says_nothing and encoding.codec == "ascii" and not text.isascii():  # browsers would take it for windows-1252
+        return _SAYS_NOTHING.sub(_with_charset, text, count=1).encode()
     instead = {"xml": "xmlcharrefreplace", "html": _UNDEFINED}.get(declares, "strict")
     if declares == "properties" and encoding.codec == "iso8859-1":
         text = re.sub(r"[^\x00-\xff]", lambda char: as_java_escape(char[0]), text)
@@ -189,6 +199,14 @@ def encoded(text: str, encoding: Encoding, name: str, declares: Declares = "") -
         raise Error.CANNOT_WRITE(
             f"{text[error.start]!r} cannot be written in {encoding.codec}", "convert the file to UTF-8 first", file=name
         ) from error
+
+
+_SAYS_NOTHING = re.compile(r"<head\b[^<>]*>|(?=<title\b)", re.IGNORECASE)
+
+
+def _with_charset(head: re.Match[str]) -> str:
+    end = " />" if "xmlns=" in head.string[: head.start()] else ">"
+    return f'{head.group()}<meta charset="utf-8"{end}'
 
 
 def _declaring_utf8(text: str, declares: Declares) -> str:

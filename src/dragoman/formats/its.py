@@ -4,7 +4,6 @@ Rules come from a file (`its`, as XML or YAML), from the document, and for DocBo
 are those that ElementTree knows, with `|` between them, and `/@name` at the end for an attribute.
 """
 
-import html
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from dragoman.formats.base import Options, Unit, has_letters, line_of
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, units_of
 from dragoman.formats.xml import Event, events, local
-from dragoman.formats.xml_texts import as_value
+from dragoman.formats.xml_texts import as_value, value_token
 
 KEPT = "elements that the rules leave"
 ITS = "http://www.w3.org/2005/11/its"
@@ -144,7 +143,7 @@ def attribute_units(text: str, options: Options) -> Iterator[Unit]:
             value = re.compile(rf"\s(?:[\w.-]+:)?{re.escape(name)}\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
             if match := value.search(text, node.start.start, node.start.end):
                 place = match.span(match.lastindex or 0)
-                token = Token("text", *place, html.unescape(text[slice(*place)]))
+                token = value_token(text, *place)
                 yield from units_of([token], f"line {line_of(text, place[0])}, {name}", as_value, collapse=False)
 
 

@@ -18,7 +18,7 @@ from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, children, elements, events, local
-from dragoman.formats.xml_texts import as_value, contents_of, places_of, values_of
+from dragoman.formats.xml_texts import as_value, contents_of, places_of, value_token, values_of
 from dragoman.progress import say
 
 HEADING = "headings of tables, which formulas name"
@@ -249,9 +249,8 @@ def messages(text: str, options: Options) -> Iterator[Unit]:
     """The messages that a cell shows while it is filled in, and where its content is wrong."""
     for name, longest in LONGEST.items():
         for start, end in places_of({"dataValidation": (name,)})(text):
-            said = html.unescape(text[start:end])
             render = partial(_shortened, longest)
-            yield from units_of([Token("text", start, end, said)], "validation", render, collapse=False)
+            yield from units_of([value_token(text, start, end)], "validation", render, collapse=False)
 
 
 def _shortened(longest: int, items: Sequence[Item]) -> str:

@@ -66,12 +66,17 @@ def values_of(names: Mapping[str, Sequence[str]], where: str, kept: str = "") ->
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         for start, end in places(text):
-            said = html.unescape(text[start:end])
-            if not _FILE.fullmatch(said):
-                for unit in units_of([Token("text", start, end, said)], where, as_value, collapse=False):
+            token = value_token(text, start, end)
+            if not _FILE.fullmatch(token.text):
+                for unit in units_of([token], where, as_value, collapse=False):
                     yield replace(unit, kept=kept)
 
     return units
+
+
+def value_token(text: str, start: int, end: int) -> Token:
+    """The text of an attribute's value as readers of XML have it: white space that is written as it is is a space."""
+    return Token("text", start, end, html.unescape(re.sub(r"\r\n|[\r\n\t]", " ", text[start:end])))
 
 
 _IN_VALUES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}

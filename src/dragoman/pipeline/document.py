@@ -115,8 +115,11 @@ class DocumentTranslator:
                 out.append(_Made(list(source), [], is_text=False))
                 continue
             joined = splitter.joined(text, of_text, said)
-            items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             warnings = [one for piece in of_text if piece.is_text for one in found[piece.text].warnings]
+            if joined.text == text:  # its codes stay as well, those around a blank or a part of a word too
+                out.append(_Made(list(source), warnings, is_text=True))
+                continue
+            items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             items = with_blanks(items, source) if codes and spaced else items
             out.append(_Made(unprotected(items, protected), warnings, is_text=True))
         return out
