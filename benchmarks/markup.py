@@ -15,11 +15,10 @@ from pathlib import Path
 from localisation import items_of
 
 from dragoman.alignment.erasure import erasure_links
-from dragoman.alignment.links import AlignedPair
+from dragoman.alignment.links import aligned_pair
 from dragoman.alignment.markup import text_and_codes, transfer_markup
 from dragoman.formats.base import Code, Item
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.words import words
 
 
 def pairs_of(items: list[Item] | tuple[Item, ...]) -> Counter[tuple[str, str]]:
@@ -51,11 +50,11 @@ def main() -> None:
     for src, tgt in rows:
         src_text, codes, _ = text_and_codes(src)
         tgt_text, _, _ = text_and_codes(tgt)
-        src_words, tgt_words = words(src_text), words(tgt_text)
         if len(translator.tokenizers.src.encode(src_text)) >= translator.max_src_tokens:
             continue
-        [links] = erasure_links(translator, [AlignedPair(src_text, tgt_text, src_words, tgt_words)])
-        ours = pairs_of(transfer_markup(AlignedPair(src_text, tgt_text, src_words, tgt_words), codes, links))
+        pair = aligned_pair(src_text, tgt_text)
+        [links] = erasure_links(translator, [pair])
+        ours = pairs_of(transfer_markup(pair, codes, links))
         theirs = pairs_of(tgt)
         tags_ours = Counter(tag for tag, _ in ours.elements())
         tags_theirs = Counter(tag for tag, _ in theirs.elements())

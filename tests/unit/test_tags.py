@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dragoman.alignment.links import AlignedPair
+from dragoman.alignment.erasure import _links_of
+from dragoman.alignment.links import AlignedPair, aligned_pair
 from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.formats.base import Code, Item
 from dragoman.text.words import words
@@ -182,3 +183,32 @@ def test_no_word_is_glued_to_a_code_that_a_mark_followed() -> None:
     assert with_blanks(["They ", code, "sleep."], ["Hallo ", code, ", schlaf."]) == ["They ", code, " sleep."]
     assert with_blanks(["Hello ", code, ", sleep."], ["Hallo ", code, ", schlaf."]) == ["Hello ", code, ", sleep."]
     assert with_blanks(["Sleep", code, "."], ["Schlaf", code, "."]) == ["Sleep", code, "."]
+
+
+def test_a_word_with_a_weak_link_to_a_pair_does_not_make_it_longer() -> None:
+    pair = aligned_pair("Choose Insert now", "Wählen Sie Einfügen jetzt")
+    links = np.array([[0.9, 0.0, 0.0], [0.0, 0.2, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]])
+    _, codes, _ = text_and_codes(items_of("Choose <b>Insert</b> now"))
+    assert shown(transfer_markup(pair, codes, links)) == "Wählen Sie <b>Einfügen</b> jetzt"
+
+
+def test_weak_words_of_a_long_pair_stay_together() -> None:
+    pair = aligned_pair("the Merge Cells box", "das Feld Zellen verbinden")
+    links = np.array([[0.9, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.9], [0.0, 0.0, 0.9, 0.0], [0.0, 0.05, 0.0, 0.05]])
+    _, codes, _ = text_and_codes(items_of("the <b>Merge Cells</b> box"))
+    assert shown(transfer_markup(pair, codes, links)) == "das Feld <b>Zellen verbinden</b>"
+
+
+def test_codes_go_between_two_words_without_a_space() -> None:
+    pair = aligned_pair("Press Command Ctrl in CreateChart", "BefehlStrg in CreateChart")
+    _, codes, _ = text_and_codes(items_of("Press <a>Command</a> <b>Ctrl</b> in <i>CreateChart</i>"))
+    links = np.zeros((4, 5))
+    links[range(4), range(1, 5)] = 1
+    assert shown(transfer_markup(pair, codes, links)) == "<a>Befehl</a><b>Strg</b> in <i>CreateChart</i>"
+
+
+def test_a_word_that_loses_by_whatever_is_taken_away_has_no_sure_link() -> None:
+    links = _links_of(np.array([[2.0, 2.2, 2.0], [0.0, 0.0, 3.0]]))
+    assert links[0].sum() < 0.3
+    assert links[1, 2] > 0.9
+    assert _links_of(np.array([[3.0]]))[0, 0] > 0.9  # there is but one word

@@ -74,7 +74,10 @@ def _without_each_word(translator: SearchTranslator, pair: AlignedPair, src: lis
 def _links_of(losses: np.ndarray) -> Links:
     if not losses.size:
         return losses
-    # A source word that everything depends on a little is no word's own.
+    # A word that loses a little by whatever is taken away has that taken off; a source word that everything depends on
+    # a little is no word's own.
+    others = (losses.sum(axis=1, keepdims=True) - losses) / max(losses.shape[1] - 1, 1)
+    losses = np.clip(losses - others, 0, None)
     mutual = losses * losses / np.maximum(losses.sum(axis=0, keepdims=True), 1e-9)
     rows = mutual / np.maximum(mutual.sum(axis=1, keepdims=True), 1e-9)
     links: Links = rows * (1 - np.exp(-losses.max(axis=1, keepdims=True) / SURE))

@@ -4,8 +4,9 @@ An alignment takes a pair of texts with their words and gives links, whatever it
 (`attention.py`), what gets improbable without a source word (`erasure.py`), or the order of the words (`proportional`).
 """
 
+import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.glossary import Found
 from dragoman.text.tokenizers.base import Tokenizer
-from dragoman.text.words import Word
+from dragoman.text.words import Word, words
 
 Links = np.ndarray[Any, np.dtype[np.float64]]
 """(target words, source words), not negative: how much of a target word comes from a source word. A row adds up to at
@@ -27,6 +28,32 @@ class AlignedPair(NamedTuple):
     tgt: str
     src_words: Sequence[Word]
     tgt_words: Sequence[Word]
+
+
+def aligned_pair(src: str, tgt: str) -> AlignedPair:
+    """A pair of texts with the words that codes may go around.
+
+    Two words without a space between them are known by the capital in the middle, if the other text has no such word.
+
+    >>> pair = aligned_pair("Command Ctrl, CreateChart", "BefehlStrg, CreateChart")
+    >>> [pair.tgt[slice(*word)] for word in pair.tgt_words]
+    ['Befehl', 'Strg', ',', 'CreateChart']
+    """
+    src_words, tgt_words = words(src), words(tgt)
+    in_src, in_tgt = (
+        {text[slice(*word)] for word in of_text} for text, of_text in ((src, src_words), (tgt, tgt_words))
+    )
+    return AlignedPair(src, tgt, _unglued(src, src_words, in_tgt), _unglued(tgt, tgt_words, in_src))
+
+
+def _unglued(text: str, of_text: Sequence[Word], whole: Collection[str]) -> list[Word]:
+    """The words of a text, cut before a capital that follows a small letter, but for those that are in `whole`."""
+    parts = []
+    for start, end in of_text:
+        cuts = [at for at in range(start + 1, end) if text[at - 1].islower() and text[at].isupper()]
+        cuts = [] if text[start:end] in whole else cuts
+        parts += [Word(*ends) for ends in itertools.pairwise([start, *cuts, end])]
+    return parts
 
 
 def no_links(pair: AlignedPair) -> Links:

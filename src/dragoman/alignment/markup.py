@@ -1,8 +1,8 @@
 """Inline codes of a source transferred to its translation: around the words that translate those they stood around.
 
 Which words those are says a matrix of links (`links.py`). A pair of codes goes around the window of target words that
-has most of its source words' links and least of others'; pairs inside of a pair stay inside, and pairs side by side
-stay apart. So every code comes once, and all are well nested, whatever the links are.
+has most of its source words' links and least of others', and about as many words; pairs inside of a pair stay inside,
+and pairs side by side stay apart. So every code comes once, and all are well nested, whatever the links are.
 """
 
 import bisect
@@ -30,6 +30,13 @@ OTHERS = 0.5
 
 NOTHING = 0.1
 """Cost of a target word that has hardly any link."""
+
+OTHER_LENGTH = 0.5
+"""Cost of a window that is e times as long as its pair, or as short. It keeps words out that are there by chance, and
+keeps those together that have weak links."""
+
+TAKEN = -1e6
+"""Gain of a target word that another pair is around: no window goes over it."""
 
 _MARKS = ".,;:!?-–—。，；：！？、"
 """Marks between parts of a sentence."""
@@ -421,9 +428,9 @@ class _Placement:
         is_mark = np.array([_is_mark(self.tgt, word) for word in self.tgt_words[first:last]])
         of_marks = [all(_is_mark(self.src, self.src_words[word]) for word in group) for group in inside]
         for group in surest:
-            window = _best_window(np.where(free, gains[group], -np.inf))
+            window = _best_window(np.where(free, gains[group], TAKEN), len(inside[group]))
             if window is not None and not of_marks[group] and is_mark[slice(*window)].all():
-                window = _best_window(np.where(free & ~is_mark, gains[group], -np.inf))
+                window = _best_window(np.where(free & ~is_mark, gains[group], TAKEN), len(inside[group]))
             if window is not None:
                 windows[group] = window
                 free[slice(*window)] = False
@@ -531,17 +538,21 @@ def _is_mark(text: str, word: Word) -> bool:
     return all(unicodedata.category(char).startswith("P") for char in text[slice(*word)])
 
 
-def _best_window(gains: np.ndarray) -> tuple[int, int] | None:
-    """The window of the greatest sum (Kadane's algorithm); None where no word gains."""
-    best, window = 0.0, None
-    total, start = 0.0, 0
-    gaining = np.flatnonzero(gains > 0)  # the window begins and ends with such a word
-    for place in range(gaining[0], gaining[-1] + 1) if len(gaining) else ():
-        if total <= 0:
-            total, start = 0.0, place
-        total += float(gains[place])
-        if total > best + 1e-12:
-            best, window = total, (start, place + 1)
+def _best_window(gains: np.ndarray, length: int) -> tuple[int, int] | None:
+    """The window with a gaining word that has the greatest sum, less what it costs not to be `length` words long; None
+    where no word gains."""
+    gaining = np.flatnonzero(gains > 0)
+    if not len(gaining):
+        return None
+    first, last = max(int(gaining[0]) - length, 0), min(int(gaining[-1]) + length + 1, len(gains))
+    sums = np.concatenate([[0.0], np.cumsum(gains[first:last])])
+    costs = OTHER_LENGTH * np.abs(np.log(np.arange(1, last - first + 1) / length))
+    best, window = -np.inf, None
+    for begin in range(last - first):
+        stop = begin + 1 + int(np.argmax(sums[begin + 1 :] - costs[: last - first - begin]))
+        total = float(sums[stop] - sums[begin] - costs[stop - begin - 1])
+        if total > best + 1e-12 and (gains[first + begin : first + stop] > 0).any():
+            best, window = total, (first + begin, first + stop)
     return window
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.alignment.erasure import erasure_links
-from dragoman.alignment.links import AlignedPair, proportional, with_terms_linked
+from dragoman.alignment.links import AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.formats.base import Code, Item, Unit
 from dragoman.inference.translation import NBest
@@ -151,11 +151,11 @@ class DocumentTranslator:
                 tgt_words.append(Word(place - len(gap) + word.start, place - len(gap) + word.end))
                 blocks.append(np.eye(1))
             at = piece.span.end
-            own_src, own_tgt = words(piece.text), words(translation)
-            src_words += [Word(word.start + piece.span.start, word.end + piece.span.start) for word in own_src]
-            tgt_words += [Word(word.start + place, word.end + place) for word in own_tgt]
+            own = aligned_pair(piece.text, translation)
+            src_words += [Word(word.start + piece.span.start, word.end + piece.span.start) for word in own.src_words]
+            tgt_words += [Word(word.start + place, word.end + place) for word in own.tgt_words]
             same = piece.text == translation
-            blocks.append(np.eye(len(own_src)) if same else links[piece.text, translation])
+            blocks.append(np.eye(len(own.src_words)) if same else links[piece.text, translation])
         if len(tgt_words) * len(src_words) > MAX_LINKS:
             return self._around(codes, joined.text)
         matrix = np.zeros((len(tgt_words), len(src_words)))
@@ -191,7 +191,7 @@ class DocumentTranslator:
         for src, tgt in pairs:
             lower = is_in_capitals(src) and (len(src.lower()), len(tgt.lower())) == (len(src), len(tgt))
             texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
-            pairings.append(AlignedPair(*texts, words(src), words(tgt)))
+            pairings.append(AlignedPair(*texts, *aligned_pair(src, tgt)[2:]))
         found = {}
         glossary = self.pipeline.own.glossary
         for pair, pairing, links in zip(pairs, pairings, erasure_links(self.pipeline.own, pairings), strict=True):
