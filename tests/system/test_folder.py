@@ -24,5 +24,5 @@ def test_a_folder_of_packages_becomes_a_server_that_answers(tmp_path: Path) -> N
     assert sorted(folder.name for folder in (tmp_path / "folder").iterdir()) == ["git", "inkscape"]
     trained = script("train", str(tmp_path / "folder"), str(tmp_path / "run"), "--minutes", "1.25")
     result = json.loads(trained.stdout.splitlines()[-1])
-    assert result["trained_s"] <= result["served_s"]
+    assert result["trained_s"] + result["served_s"] <= result["all_s"] + 1
     assert result["translation"]
