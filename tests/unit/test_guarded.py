@@ -485,6 +485,18 @@ def test_an_arm_is_translated_sentence_by_sentence(
     assert not any(". G" in sentence for sentence in asked)
 
 
+def test_a_message_of_which_no_sentence_changes_stays(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    translator = GuardedTranslator(
+        SearchTranslator.load(run, device="cpu"), splitter=Splitter(("en", "ru")), warn=False
+    )
+    monkeypatch.setattr(translator, "_with_spans", lambda texts: [[Translation(text, 0.0, 0.0)] for text in texts])
+    for text in (
+        "The {0,choice,0#File|1#Network} operation is forbidden: {1,choice,0#Accept|1#Connect}.",
+        "Take {n, plural, one {a dog} other {# dogs}} and {m, plural, one {a cat} other {# cats}}. Go.",
+    ):
+        assert translator.n_best([text])[0][0].text == text
+
+
 @pytest.mark.parametrize(
     "text",
     [

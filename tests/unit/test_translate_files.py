@@ -236,6 +236,19 @@ def test_breaks_part_texts_and_marks_of_lists_are_no_part_of_one(text: str, piec
     assert [piece.text for piece in Splitter(("en", "de"), is_whole=lambda _: True).pieces(text)] == [text.strip()]
 
 
+def test_blanks_between_sentences_are_those_of_the_source_where_none_changes() -> None:
+    for languages, text in (
+        (("zh", "en"), "\u4f60\u597d\u3002\u518d\u89c1\u3002"),
+        (("en", "zh"), "One two. Three four."),
+    ):
+        splitter = Splitter(languages)
+        pieces = splitter.pieces(text)
+        assert len(pieces) == 2
+        assert splitter.joined(text, pieces, {piece.text: piece.text for piece in pieces}).text == text
+        one_changes = {pieces[0].text: "A.", pieces[1].text: pieces[1].text}
+        assert ("A. " in splitter.joined(text, pieces, one_changes).text) == (languages[1] == "en")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -92,8 +92,9 @@ class GuardedTranslator:
             texts = [*message.sentences()]
             best = [made[piece.text] for text in texts for piece in arms[text] if piece.is_text]
             warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
+            translations = [self.splitter.joined(text, arms[text], said).text for text in texts]
             message = message.in_language(self.splitter.languages[1])
-            text = message.with_texts(self.splitter.joined(text, arms[text], said).text for text in texts)
+            text = sentences[row] if translations == texts else message.with_texts(iter(translations))
             score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
             count = max(1, len(best))
             results[row] = [Translation(text, score / count, log_prob / count, warnings)]

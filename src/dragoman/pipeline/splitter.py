@@ -132,12 +132,13 @@ class Splitter:
         return not _is_code(said.split())
 
     def joined(self, text: str, pieces: Sequence[Piece], said: Mapping[str, str]) -> Joined:
-        """The translation of a text from those of its pieces."""
+        """The translation of a text from those of its pieces; the text as it was where all of them stay."""
+        stays = all(said[piece.text] == piece.text for piece in pieces if piece.is_text)
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []
         for piece in pieces:
             gap = text[at : piece.span.start]
-            out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places else gap
+            out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places and not stays else gap
             translation = said[piece.text] if piece.is_text else piece.text
             places.append((piece, len(out), translation))
             out += translation
