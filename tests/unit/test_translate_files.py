@@ -225,6 +225,8 @@ def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones(
         ("One two.\ue100", ["One two."]),
         ("see e.g.\ue100and more", ["see e.g.\ue100and more"]),
         ("-5 degrees", ["-5 degrees"]),
+        (r"Install to C:\Program Files\NSIS now", [r"Install to C:\Program Files\NSIS now"]),
+        (r"See C:\NSIS\N1.txt.\NThen go on", [r"See C:\NSIS\N1.txt.", "Then go on"]),
         ("- ", ["-"]),
     ],
 )
