@@ -71,7 +71,8 @@ def said(units: Iterable[Unit]) -> list[str]:
 def test_tags_mean_what_the_request_says(markup: str, tags: Tags, expected: list[str]) -> None:
     assert texts(markup, tags) == expected
     for unit in tagged.units(markup, Options(tags=tags)):
-        assert unit.render(unit.items) == re.sub(r"[ \t\n]+", " ", markup[unit.start : unit.end])
+        written = re.sub(r"[ \t\n]+", " ", markup[unit.start : unit.end])
+        assert unit.render(unit.items) == written.replace(" </par><par> ", " </par><par>")  # one blank, to a reader
 
 
 def test_names_of_xml_have_cases() -> None:

@@ -76,21 +76,27 @@ def units_of(
             end -= len(raw) - len(raw.rstrip(BLANKS))
             texts[-1] = texts[-1].rstrip(" ") if raw[-1:] in BLANKS else texts[-1]
     items: list[Item] = []
-    is_after_blank = is_empty = False
+    blank = None  # the item whose last letter is a blank, and is the last thing that a reader sees
+    is_empty = False
     for text, (token, pair) in zip(texts, inner, strict=True):
         if token.kind != "text":
             items.append(Code(text, token.kind, pair, token.repeats))
-            is_code = token.kind not in ("open", "close") or (token.kind == "close" and is_empty)
-            is_after_blank = is_after_blank and not is_code
+            is_seen = token.kind not in ("open", "close") or (token.kind == "close" and is_empty)
+            blank = None if is_seen else blank
             is_empty = token.kind == "open"
             continue
-        text = text.lstrip(" ") if collapse and is_after_blank else text
-        is_after_blank = text[-1:] == " " or (is_after_blank and not text)
-        is_empty = is_empty and not text
+        if collapse and blank is not None and text.startswith(" "):  # one of two: the one outside of a pair stays
+            if isinstance(items[-1], Code) and items[-1].kind == "close" and items[blank] != " ":
+                items[blank] = str(items[blank])[:-1]
+            else:
+                text = text.lstrip(" ")
         if items and isinstance(items[-1], str):
             items[-1] += text
         elif text:
             items.append(text)
+        is_empty = is_empty and not text
+        if text:
+            blank = len(items) - 1 if text.endswith(" ") else None
     yield Unit(tuple(items), start, end, render, where)
 
 
