@@ -39,7 +39,7 @@ import numpy as np
 import pypdf
 from real_file_readers import READERS, Reading, Unread, words_of
 
-from dragoman.alignment.links import proportional
+from dragoman.alignment.links import aligned_pair, proportional
 from dragoman.corpora.apt import SOURCE, Apt
 from dragoman.errors import DragomanError
 from dragoman.formats import archive
@@ -51,7 +51,6 @@ from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.progress import Progress, say
 from dragoman.text.placeholders import SPANS_AND_CODES, keeps_codes, survive
-from dragoman.text.words import words
 
 LIST = Path(__file__).with_suffix(".txt")
 LANGUAGES = ("en", "de")
@@ -208,7 +207,8 @@ def reversed_words(text: str, change: Callable[[str], str]) -> str:
 
 def links_of_reversed(src: str, tgt: str) -> np.ndarray:
     """Which word of a reversed text comes from which."""
-    own, made = words(src), words(tgt)
+    pair = aligned_pair(src, tgt)
+    own, made = pair.src_words, pair.tgt_words
     mark = 1 if src[-1:] in (".", "!", "?") and len(src) > 1 else 0
     groups = [
         [number for number, word in enumerate(own) if start <= word.start < end]

@@ -185,6 +185,35 @@ def test_no_word_is_glued_to_a_code_that_a_mark_followed() -> None:
     assert with_blanks(["Sleep", code, "."], ["Schlaf", code, "."]) == ["Sleep", code, "."]
 
 
+def test_blanks_change_nothing_but_blanks() -> None:
+    rng = random.Random(3)
+    codes = ["<x/>", "<y/>", "<z/>"]
+    for _ in range(3000):
+        words = [rng.choice(["ein", " zwei", "drei ", " ", ", ", "."]) for _ in range(rng.randrange(1, 6))]
+        marks = [rng.choice(codes) for _ in range(rng.randrange(1, 6))]
+        sides = []
+        for _ in range(2):  # the source, and a translation with other words in another order
+            pieces = [*marks]
+            for word in rng.sample(words, len(words)):
+                pieces.insert(rng.randrange(len(pieces) + 1), word)
+            sides.append([item for piece in pieces for item in ([Code(piece, "alone")] if piece in codes else [piece])])
+        source, items = (joined(side) for side in sides)
+        out = with_blanks(items, source)
+        assert [item for item in out if isinstance(item, Code)] == [item for item in items if isinstance(item, Code)]
+        assert "".join(shown(out).split()) == "".join(shown(items).split())
+
+
+def joined(items: list[Item]) -> list[Item]:
+    """Items without two texts side by side."""
+    out: list[Item] = []
+    for item in items:
+        if out and isinstance(item, str) and isinstance(out[-1], str):
+            out[-1] += item
+        else:
+            out.append(item)
+    return out
+
+
 def test_a_word_with_a_weak_link_to_a_pair_does_not_make_it_longer() -> None:
     pair = aligned_pair("Choose Insert now", "Wählen Sie Einfügen jetzt")
     links = np.array([[0.9, 0.0, 0.0], [0.0, 0.2, 0.0], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]])

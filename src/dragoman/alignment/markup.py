@@ -129,15 +129,18 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
     out = list(items)
     texts = _texts(items)
     apart = False  # does a blank stand before what comes next?
+    inserted: list[int] = []  # numbers of the items that a new blank stands before, as negative numbers in order
     for first, last in reversed(_solid(items)):
         blanks = wanted[out[first]].pop() if wanted.get(out[first]) else _Blanks(before=False, after=False)
         following = out[last + 1] if last + 1 < len(out) else ""
         before, after = texts[first][0], texts[last][1]
         if apart and blanks.after and isinstance(following, Code) and (out[last], following) not in glued:
             out.insert(last + 1, " ")
+            inserted.append(-(last + 1))
+            after = last + 1
         elif after is not None:
-            after += len(out) - len(items)
-        _put_blanks(out, before, last + 1 if out[last + 1 : last + 2] == [" "] else after, blanks, before == first - 1)
+            after += len(inserted) - bisect.bisect_left(inserted, -after)
+        _put_blanks(out, before, after, blanks, before == first - 1)
         apart = blanks.before
     return out
 

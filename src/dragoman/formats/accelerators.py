@@ -47,11 +47,14 @@ def accelerator_in(text: str) -> str:
 
     >>> [accelerator_in(text) for text in ("E_xit", "_Save as…", "my_name is set", "a=1&b=2", "~/notes", "Q&A")]
     ['_', '_', '', '', '', '']
+    >>> accelerator_in("Journal_names_(ISO)")
+    ''
     """
     mark = accelerator(text)
     if not mark or len(text) > LONGEST_LABEL or re.search(r"[/=<>{}\\`]|\.\w", text) or _LOWER_NAME.fullmatch(text):
         return ""
-    if mark == "_" and any(name[0] != "_" and not name[0].isupper() for name in _NAME.findall(text)):
+    is_name = any(name[0] != "_" and not name[0].isupper() for name in _NAME.findall(text))
+    if mark == "_" and (is_name or text.count("_") > 1):
         return ""
     return mark
 
