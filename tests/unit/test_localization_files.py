@@ -10,7 +10,7 @@ from tests.errors import raises_error
 from tests.unit.test_formats import reversed_words_apart, texts
 
 from dragoman.errors import Error
-from dragoman.formats import qt, string_catalog
+from dragoman.formats import qt, resx, string_catalog
 from dragoman.formats.base import Options
 from dragoman.formats.document import Document, format_of, is_known
 from dragoman.text.message_format import parse
@@ -196,6 +196,16 @@ def test_resources_of_dot_net(before: str, after: str | None) -> None:
         output("a.resx", f"<root>{before}</root>").replace("&lt;p&gt;ba&lt;/p", "&lt;p&gt;ba&lt;/p")
         == f"<root>{wanted}</root>"
     )
+
+
+def test_values_of_resources_with_a_type_are_counted_as_left() -> None:
+    typed = (
+        "<data name='i' type='System.Resources.ResXFileRef, System.Windows.Forms'><value>a.png;Bitmap</value></data>"
+    )
+    coded = "<data name='b' mimetype='application/x-microsoft.net.object.binary.base64'><value>AAEA/w</value></data>"
+    text = "<data name='t' type='System.String, mscorlib'><value>text</value></data>"
+    assert kept("a.resx", f"<root>{typed}{coded}{text}</root>") == [resx.TYPED, resx.TYPED, ""]
+    assert output("a.resx", f"<root>{typed}{coded}</root>") == f"<root>{typed}{coded}</root>"
 
 
 HARD = "* a_b <tag> & [x](y) `c` \\ \\n \"q\" 'p' {n} # 1. %@ ]]> \U0001f600 end: "

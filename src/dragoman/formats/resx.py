@@ -10,22 +10,23 @@ from dragoman.formats.messages import label
 from dragoman.formats.xml import Event, attribute, children, elements, events, local
 from dragoman.formats.xml_texts import units_of_element
 
+TYPED = "values with a type: files, pictures, sizes"
 _LOCKED = re.compile(r"\{Locked(?:\s*=\s*(?P<words>[^{}]*))?\}")
 """A comment for translators by which a text, or words in it, are not translated."""
 _WORDS = re.compile(r"\"([^\"]+)\"|'([^']+)'|([^\s\"',;]+)")
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
-    """The values of `<data>`; not those with a type, and not what a designer of forms writes down for itself."""
+    """The values of `<data>`; those with a type, and what a designer of forms writes down for itself, are left."""
     inside = list(events(text, options))
     root = next((event for event in inside if event.kind == "start"), None)
     if root is not None and local(root.name) != "root":
         raise refuse(options, text, root.start, f"<{local(root.name)}>, not <root>: no resources of .NET")
     for _, data in elements(inside, ("data",), level=0):
         kind = attribute(data[0], "type")
-        if attribute(data[0], "mimetype") or (kind and not kind.startswith("System.String")):
-            continue
-        yield from _of_data(text, data)
+        is_text = not attribute(data[0], "mimetype") and (not kind or kind.startswith("System.String"))
+        for unit in _of_data(text, data):
+            yield unit if is_text else replace(unit, kept=TYPED)
 
 
 def _of_data(text: str, data: Sequence[Event]) -> Iterator[Unit]:
