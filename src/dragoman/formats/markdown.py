@@ -428,8 +428,8 @@ def _parser() -> MarkdownIt:
     parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True)
     parser.use(deflist_plugin).use(admon_plugin)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
-    parser.inline.ruler.before("escape", "template", _template)
-    parser.inline.ruler.before("escape", "kept", _kept)
+    parser.inline.ruler.before("escape", "template", _whole("template", _TEMPLATE, "{"))
+    parser.inline.ruler.before("escape", "kept", _whole("kept", _KEPT, "\\![@+^"))
     parser.inline.ruler.before("escape", "note", _note)
     parser.inline.ruler.before("escape", "span", _span)
     for rule in [*parser.inline.ruler.__rules__]:
@@ -438,26 +438,19 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _template(state: StateInline, silent: bool) -> bool:
-    """A rule for shortcodes and code of templates."""
-    match = _TEMPLATE.match(state.src, state.pos) if state.src[state.pos] == "{" else None
-    if match is None:
-        return False
-    if not silent:
-        state.push("template", "", 0)
-    state.pos = match.end()
-    return True
+def _whole(kind: str, pattern: re.Pattern[str], begins: str) -> Callable[[StateInline, bool], bool]:
+    """A rule by which all that a pattern matches is one token. `begins`: the characters that it begins with."""
 
+    def rule(state: StateInline, silent: bool) -> bool:
+        match = pattern.match(state.src, state.pos) if state.src[state.pos] in begins else None
+        if match is None:
+            return False
+        if not silent:
+            state.push(kind, "", 0)
+        state.pos = match.end()
+        return True
 
-def _kept(state: StateInline, silent: bool) -> bool:
-    """A rule for TeX, citations, keys and links of a wiki."""
-    match = _KEPT.match(state.src, state.pos) if state.src[state.pos] in "\\![@+^" else None
-    if match is None:
-        return False
-    if not silent:
-        state.push("kept", "", 0)
-    state.pos = match.end()
-    return True
+    return rule
 
 
 def _span(state: StateInline, silent: bool) -> bool:

@@ -67,8 +67,8 @@ class Table:
         for cell, lines in sorted(new.items(), key=lambda one: one[0].left, reverse=True):
             left = columns[cell.left] + indents[cell]
             for at, line in enumerate(lines, rows[cell.top]):
-                said = "".join(_in_columns(line))
-                drawn[at] = drawn[at][:left].ljust(left) + said + drawn[at][left + display_width(line) :]
+                content = "".join(_in_columns(line))
+                drawn[at] = drawn[at][:left].ljust(left) + content + drawn[at][left + display_width(line) :]
         return "\n".join(line.replace(_SECOND, "").rstrip() for line in drawn)
 
     def _grown(self, drawn: list[str], new: dict[Cell, list[str]]) -> list[int] | None:
@@ -130,7 +130,7 @@ def _cells_of_grid(lines: Sequence[str]) -> list[Cell]:
     bottom, right = len(lines) - 1, len(lines[0].rstrip()) - 1
     done = [-1] * (right + 1)
     """Of each character of a line, the last line that is part of a cell."""
-    corners, found = {(0, 0)}, []
+    corners, cells = {(0, 0)}, []
     while corners:
         top, left = min(corners)
         corners.remove((top, left))
@@ -139,10 +139,10 @@ def _cells_of_grid(lines: Sequence[str]) -> list[Cell]:
         cell = _cell_from(lines, top, left)
         if cell is None or any(done[at] != top - 1 for at in range(left, cell.right)):
             return []
-        found.append(cell)
+        cells.append(cell)
         done[left : cell.right] = [cell.bottom - 1] * (cell.right - left)
         corners |= {(top, cell.right), (cell.bottom, left)}
-    return found if set(done[:right]) == {bottom - 1} else []
+    return cells if set(done[:right]) == {bottom - 1} else []
 
 
 def _cell_from(lines: Sequence[str], top: int, left: int) -> Cell | None:
@@ -169,7 +169,7 @@ def _cells_of_simple(lines: Sequence[str]) -> list[Cell]:
     """The cells of a simple table: a line with text in its first column begins a row, a line of marks ends one."""
     marks = [match.span() for match in re.finditer("=+", lines[0])]
     width = max(map(len, lines))
-    found: list[Cell] = []
+    cells: list[Cell] = []
     top = 0
     for at, line in enumerate(lines):
         spans = [match.span() for match in re.finditer(r"=+|-+", line)]
@@ -179,12 +179,12 @@ def _cells_of_simple(lines: Sequence[str]) -> list[Cell]:
             row = _row_of_simple(lines, top, at, columns, marks, width) if top else []
             if row is None:
                 return []
-            found += row
+            cells += row
             top = 0
         if is_border:
             continue
         top = top or (at if line.strip() else 0)
-    return found
+    return cells
 
 
 def _row_of_simple(
@@ -214,10 +214,10 @@ def units_of_rows(
     """
     for row in places_of_cells(text[start:end], separator, not escaped, escaped):
         for begin, stop in row:
-            said = text[start + begin : start + stop].strip(" \t\n\r")
-            begin = text.index(said, start + begin)
-            is_quoted = not escaped and len(said) > 1 and said[0] == said[-1] == '"'
-            place = (begin + is_quoted, begin + len(said) - is_quoted)
+            content = text[start + begin : start + stop].strip(" \t\n\r")
+            begin = text.index(content, start + begin)
+            is_quoted = not escaped and len(content) > 1 and content[0] == content[-1] == '"'
+            place = (begin + is_quoted, begin + len(content) - is_quoted)
             yield from _units_of_cell(
                 text, place, is_quoted, f"\\{separator}" if escaped else separator, tokens, render
             )
@@ -239,10 +239,14 @@ def _units_of_cell(
         before, behind = text[place[0] : unit.start], text[unit.end : place[1]]
 
         def whole(items: Sequence[Item], before: str = before, behind: str = behind) -> str:
-            said = render(items)
+            content = render(items)
             if mark != written:
-                return before + said.replace(mark, written) + behind
-            said = before + said + behind
-            return '"' + said.replace('"', '""') + '"' if re.search(rf'[{re.escape(separator)}"\n]', said) else said
+                return before + content.replace(mark, written) + behind
+            content = before + content + behind
+            return (
+                '"' + content.replace('"', '""') + '"'
+                if re.search(rf'[{re.escape(separator)}"\n]', content)
+                else content
+            )
 
         yield Unit(unit.items, *place, whole, unit.where)
