@@ -75,6 +75,30 @@ def test_a_block_that_is_shifted_and_comes_back(tmp_path: Path) -> None:
     assert abs(shift.until - 900) <= 5
 
 
+def test_a_list_of_nearly_equal_lines_is_no_shift() -> None:
+    """The rules of a calendar: each line has the same words, whose translation is another one elsewhere."""
+    ordinals = [(f"ordinal{n}", f"ordnung{n}") for n in range(6)]
+    days = [(f"weekday{n}", f"tag{n}") for n in range(9)]
+    rng = random.Random(1)
+    words = [("on", "auf"), ("the", "der"), *((f"word{n}", f"wort{n}") for n in range(30))]
+    sentences = [
+        [*rng.sample(words, 3), rng.choice(ordinals)] for _ in range(22_000)
+    ]  # the lexicon is learnt from the first 20,000
+    src, tgt = [[" ".join(pair[side] for pair in sentence) for sentence in sentences] for side in (0, 1)]
+    rules = [
+        (f"on the {ordinal} {day}", f"{number}. {tag}")
+        for number, (ordinal, _) in enumerate(ordinals)
+        for day, tag in days
+    ]
+    place = 21_000
+    src[place:place], tgt[place:place] = [rule for rule, _ in rules], [rule for _, rule in rules]
+    assert shifts_of(src, tgt) == []
+    del tgt[place - 400]
+    (shift,) = shifts_of(src, tgt)
+    assert shift.offset == -1
+    assert abs(shift.line - (place - 400)) <= 5
+
+
 def test_a_block_that_is_lost_leaves_lines_that_belong_to_none(tmp_path: Path) -> None:
     src, tgt = pairs_of(DemoSource(split="train"), 2000)
     del tgt[500:700]

@@ -163,6 +163,8 @@ Table = Array  # (bins) log of how much more probable each bin of a feature is w
 
 _SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)  # bins of each feature
 _TRUST = 0.7  # weight of the summed evidence: the features are not independent of each other
+NEIGHBOURS = 4  # lines before a line that its words are compared with
+LEAST_WEIGHT = 0.1  # of a line that says nothing new
 
 
 class _Features:
@@ -184,6 +186,7 @@ class _Features:
         self.src_has_looks = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
         self.tgt_has_look = _membership(tgt.looks, LOOKS)
         self.tgt_has_looks: Array = np.asarray(self.tgt_has_look.any(axis=1))
+        self.weight = _novelty(src.words)
 
     def bins(self, offset: int) -> list[Array]:
         """(source lines) for each feature: its bin for the pair with the target line `offset` further, -1 for none."""
@@ -207,12 +210,16 @@ class _Features:
         return [np.where(telling, bins, -1) for bins in (length_bins, end_pairs, alike, translated)]
 
     def evidence(self, tables: list[Table], max_offset: int) -> Array:
-        """(lines, offsets) log of how much more probable the features of each pair are where lines correspond."""
+        """(lines, offsets) log of how much more probable the features of each pair are where lines correspond.
+
+        Lines that repeat the words of the lines before them ("on the third Friday", "on the third Monday" ...) are not
+        independent evidence: one word with an unusual translation would count in all of them.
+        """
         columns = []
         for offset in range(-max_offset, max_offset + 1):
             features = zip(tables, self.bins(offset), strict=True)
             columns.append(sum(np.where(bins >= 0, table[bins], 0.0) for table, bins in features))
-        return _TRUST * np.stack(columns, axis=1)
+        return _TRUST * self.weight[:, None] * np.stack(columns, axis=1)
 
     def tables(self, path: Array, num_learnt: int) -> list[Table]:
         """Tables of the first `num_learnt` features (0 for others), counted along the path and far from it."""
@@ -228,6 +235,20 @@ class _Features:
     def _count(self, totals: list[Array], offset: int, lines: Array) -> None:
         for total, bins in zip(totals, self.bins(offset), strict=True):
             total += np.bincount(bins[lines & (bins >= 0)], minlength=len(total))
+
+
+def _novelty(lines: list[list[int]]) -> Array:
+    """(lines) the weight of each line: 1 where half of its words or more are not in the lines just before it."""
+    weights = np.ones(len(lines))
+    recent: Counter[int] = Counter()
+    for row, words in enumerate(lines):
+        if words:
+            new = sum(1 for word in words if not recent[word]) / len(words)
+            weights[row] = max(LEAST_WEIGHT, min(1.0, 2 * new))
+        recent.update(words)
+        if row >= NEIGHBOURS:
+            recent.subtract(lines[row - NEIGHBOURS])
+    return weights
 
 
 def _flat(lines: list[list[int]]) -> tuple[Array, Array]:
