@@ -43,8 +43,10 @@ LARGEST_SHARE = 50
 EXAMPLES = 20
 """Conflicts that the record shows."""
 
-_QUALIFIER = re.compile(r"_: [^\n]*\n|[\w .,:/-]+\|(?=[^|]+$)")
-"""Words for the translator that old catalogues put before a message: `Script|Arabic`, `_: a verb`."""
+_QUALIFIER = re.compile(r"_: [^\n]*\n|\?[\w ()-]+:|[\w .,:/-]+\|(?=[^|]+$)")
+"""Words for the translator before a message: `Script|Arabic`, `_: a verb` in old catalogues, `?plural:Elves`."""
+_STEM = 4
+"""Letters that two forms of a word have in common."""
 _SCRIPT = re.compile(r"\|/\|.*", re.DOTALL)
 """A rule for a form of the translation that KDE's catalogues put behind it."""
 _TAG = re.compile(r"</?([A-Za-z][\w.-]{0,60}(?::[\w-]{1,60})?)(\s[^<>]{0,1000}|/)?>")
@@ -273,10 +275,25 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
         if src.startswith("_: "):
             src = _QUALIFIER.sub("", src, count=1)
         src, tgt = without_accelerators(src, tgt)  # before a bar is taken for that of a qualifier: `Open Inset|O`
-        src = _QUALIFIER.sub("", src, count=1) if "|" not in tgt and _QUALIFIER.match(src) else src
+        if _QUALIFIER.match(src) and "|" not in tgt and not tgt.startswith("?"):
+            src = _QUALIFIER.sub("", src, count=1)
+        tgt = _without_undo(src, tgt)
         src, tgt = _without_tags(src, tgt)
         src, tgt = " ".join(src.split()), " ".join(tgt.split())
         yield src, tgt, _fault(src, tgt)
+
+
+def _without_undo(src: str, tgt: str) -> str:
+    """A translation without its second form, which KDE's programs show behind "Undo:".
+
+    >>> _without_undo("Add resource", "Добавление ресурса\\nдобавление ресурса")
+    'Добавление ресурса'
+    >>> _without_undo("Add a line", "Eine Zeile\\nhinzufügen")
+    'Eine Zeile\\nhinzufügen'
+    """
+    action, line_end, undo = tgt.partition("\n")
+    both = [text.casefold()[:_STEM] for text in (action, undo)]
+    return action if line_end and both[0] == both[1] and "\n" not in src + undo else tgt
 
 
 def _time(changed: str) -> str:
