@@ -11,7 +11,7 @@ from tests.errors import raises_error
 from dragoman.errors import Error
 from dragoman.inference import mbr
 from dragoman.inference.mbr import expected_utility
-from dragoman.quality.faults import warnings_of
+from dragoman.quality.faults import Line, warnings_of, words_lost
 from dragoman.quality.warnings import Warning, WarningKind
 
 
@@ -33,11 +33,37 @@ from dragoman.quality.warnings import Warning, WarningKind
             Warning(WarningKind.TOO_SHORT, "3 characters for 65"),
         ),
         ("Seite 12 und 1999", "page 12", Warning(WarningKind.NUMBERS_LOST, "1999")),
-        ("12 und 12", "12", Warning(WarningKind.NUMBERS_LOST, "12")),
+        ("12 und 12", "and 12", Warning(WarningKind.NUMBERS_LOST, "12")),
     ],
 )
 def test_what_is_wrong_is_said(src: str, translation: str, warning: Warning) -> None:
     assert warnings_of(src, translation) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("src", "translation", "lost"),
+    [
+        ("%d Hemden waren blau.", "%d.", "Hemden waren blau"),
+        ("Hallo {name}!", "{name}!", "Hallo"),
+        ("Seite 12", "12", "Seite"),
+        ("<b>Hallo</b> Welt", "<b>-</b>", None),  # a sign may stand for two words
+        ("zwölf Hemden waren blau", "12.", "Hemden waren blau"),
+        ("他的衬衫是蓝色的。", "。", "他的衬衫是蓝色的"),
+        ("%d Prozent", "%d%%", None),
+        ("%d Prozent der Dateien", "%d %", "Prozent der Dateien"),
+        ("fünf Euro", "5 €", None),
+        ("zwölf", "12", None),
+        ("von %d bis %d", "%d–%d", None),
+        ("halb neun", "8:30", None),
+        ("am 3. Mai 2024", "03/05/2024", None),
+        ("3D", "3", None),
+        ("%d", "%d", None),
+        ("%l:%M %p", "%H:%M", None),
+        ("%d Hemden", "%d shirts", None),
+    ],
+)
+def test_words_that_are_all_lost(src: str, translation: str, lost: str | None) -> None:
+    assert words_lost(Line(src, translation, ("zh" if "他" in src else "de", "en"))) == lost
 
 
 def test_every_kind_has_its_sentence() -> None:

@@ -8,6 +8,7 @@ that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from dragoman.quality.text_faults import script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.negation import negations
 from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
-from dragoman.text.placeholders import without_spans
+from dragoman.text.placeholders import spans, without_spans
 from dragoman.text.segment import sentences
 from dragoman.text.words import folded
 
@@ -163,6 +164,26 @@ def length_ratio(text: str, other: str, room: int = 10) -> float:
 def _bare(line: Line) -> Line:
     """The line without placeholders, tags and addresses: their digits are no numbers."""
     return line._replace(src=without_spans(line.src)[0], tgt=without_spans(line.tgt)[0])
+
+
+def words_lost(line: Line) -> str | None:
+    """No word is left, though the source has some besides its placeholders and numbers: `%d shirts were blue.` as `%d.`.
+
+    A sign or a number that the source lacks stands for two words at most: `%d percent`, `from %d to %d`, `half past 8`.
+    """
+    src, tgt, (code, _) = _bare(line)
+    signs = Counter(_SIGN.findall(tgt)) - Counter(_SIGN.findall(src))
+    if not line.tgt or re.search(r"[^\W\d_]", tgt) or not set(spans(line.tgt)) <= set(spans(line.src)):
+        return None
+    if any(map(str.isdigit, signs)) and not has_words(code):
+        return None
+    lost = [word for word in _SPELLED.findall(src) if not words_in(word, code)]
+    return " ".join(lost[:_SHOWN_WORDS]) if len(lost) > 2 * signs.total() else None
+
+
+_SHOWN_WORDS = 8
+_SPELLED = re.compile(r"(?<!\w)[^\W\d_]+(?:['’.][^\W\d_]+)*(?!\w)")
+_SIGN = re.compile(r"""\d+|[^\w\s.,;:!?…¡¿"'“”„‚‘’«»‹›()\[\]{}。，、！？：；「」『』（）⁇]""")
 
 
 def numbers_lost(line: Line) -> str | None:
@@ -347,6 +368,7 @@ FAULTS: dict[WarningKind, Fault] = {
     WarningKind.SOURCE_ECHOED: echoed,
     WarningKind.TOO_LONG: too_long,
     WarningKind.TOO_SHORT: too_short,
+    WarningKind.WORDS_LOST: words_lost,
     WarningKind.NUMBERS_LOST: numbers_lost,
     WarningKind.NUMBERS_ADDED: numbers_added,
     WarningKind.UNITS_LOST: units_lost,

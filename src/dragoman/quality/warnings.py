@@ -25,6 +25,7 @@ class WarningKind(StrEnum):
     SOURCE_ECHOED = "source-echoed", "source echoed"
     TOO_LONG = "too-long", "far too long: {}"
     TOO_SHORT = "too-short", "far too short: {}"
+    WORDS_LOST = "words-lost", "words lost, none is left: {}"
     NUMBERS_LOST = "numbers-lost", "numbers lost: {}"
     NUMBERS_ADDED = "numbers-added", "numbers added: {}"
     UNITS_LOST = "units-lost", "units lost: {}"
