@@ -19,7 +19,7 @@ from dragoman.formats import (
     properties,
     workbook,
 )
-from dragoman.formats.base import Format, Options, Unit
+from dragoman.formats.base import Format, Limit, Options, Unit
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import Translation
 from dragoman.pipeline import document as module
@@ -109,6 +109,13 @@ def test_codes_of_a_text_that_is_too_long_go_around_it_well_nested(
     monkeypatch.setattr(module, "MAX_LINKS", 3)
     assert page(translate, "<p>x <b>one</b> <i>two</i><img> y</p>") == "<p><b><i><img> y two one x</i></b></p>"
     assert translate.report.wrapped == 1
+
+
+def test_a_translation_that_is_longer_than_its_file_allows_is_in_doubt(translate: DocumentTranslator) -> None:
+    translate([Unit(("äb c",), 0, 1, str, "x", limit=limit) for limit in (Limit(4), Limit(3), Limit(4, "bytes"), None)])
+    assert [str(doubt.reasons[0]) for doubt in translate.report.doubts] == [
+        "longer than the file allows: 4 characters for 3", "longer than the file allows: 5 bytes for 4",
+    ]  # fmt: skip
 
 
 def test_units_that_are_kept_are_counted_by_reason(translate: DocumentTranslator) -> None:

@@ -15,7 +15,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from tests.errors import raises_error
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.base import Code, Item, Options, Unit, plain
+from dragoman.formats.base import Code, Item, Limit, Options, Unit, plain
 from dragoman.formats.document import FORMATS, MIMETYPES, Document, format_of
 from dragoman.formats.html import text_units
 from dragoman.formats.html_pieces import scan
@@ -404,6 +404,7 @@ def table(text: str, *columns: str, name: str = "a.csv") -> str:
 def test_named_columns_of_a_table_are_translated() -> None:
     text = 'id,text,note\n1,"ab, cd",keep\n2,ef,\n\n3,"g ""hi"""," x"\n'
     assert table(text, "Text") == 'id,text,note\n1,",ba dc",keep\n2,fe,\n\n3,"g ""ih"""," x"\n'
+    assert table('id, text\n1, "ab, cd"\n2, "ef" ,x\n3 ,gh', "text") == 'id, text\n1, ",ba dc"\n2, "fe" ,x\n3 ,hg'
     assert table("ab;cd\r\nef;gh", "2") == "ab;dc\r\nef;hg"
     assert table('ab\t"cd\nef\tgh', "1", "2", name="a.tsv") == 'ba\tdc"\nfe\thg'
     assert table("t\nab,cd\n", "t") == "t\nba,cd\n"
@@ -452,6 +453,10 @@ def test_named_columns_of_a_table_are_translated() -> None:
          "{% if a %}ba{% else %}dc{% endif %} <?php if ($a): ?>fe<?php else: ?>hg<?php endif ?>"),
         ("<% a.each do |b| %>ab<% end %><% if (a) { %>cd<% } else { %>ef<% } %>", "<% a.each do |b| %>ba<% end %><% if (a) { %>dc<% } else { %>fe<% } %>"),
         ("{{!-- ab {{cd}} <b>ef</b> --}}{{{ ab }}}gh{# <b>ij</b>\n #}", "{{!-- ab {{cd}} <b>ef</b> --}}{{{ ab }}}hg{# <b>ij</b>\n #}"),
+        ("@if (f(a, (b)) <c; as d) { <b>ab</b> cd } @else{<p>ef</p>} @for (a of b; track a) { gh {{ a }} } @empty { {ij} }\n@let x = {y: 1}; kl",
+         "@if (f(a, (b)) <c; as d) { <b>ba</b> dc } @else{<p>fe</p>} @for (a of b; track a) { hg {{ a }} } @empty { }ji{ }\n@let x = {y: 1}; lk"),
+        ("<p>x@if.de @if ab } @media {cd}</p>", "<p>ed.fi@x fi@ ba } aidem@ }dc{</p>"),
+        ("<p>{n, plural, =1 {ab <b>cd</b>} other {<i>{{n}}</i> ef}} gh</p>", "<p>{n, plural, =1 {ba <b>dc</b>} other {<i>{{n}}</i> fe}} hg</p>"),
         ("<p>ab <3 cd & ef</p>", "<p>ba 3&lt; dc &amp; fe</p>"),
     ],
 )  # fmt: skip
@@ -504,7 +509,9 @@ def test_cues_keep_their_form(before: str, after: str | None) -> None:
 def reversed_letters_of_words(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
     """With marks where they were: reversed words of two letters."""
     return [
-        tuple(
+        unit.items
+        if unit.kept
+        else tuple(
             re.sub(r"\w\w", lambda word: word[0][::-1], item) if isinstance(item, str) else item for item in unit.items
         )
         for unit in units
@@ -594,6 +601,11 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
     for name, broken in (("a.ass", "ab"), ("a.sbv", "ab"), ("a.ttml", "<html><p>ab</p></html>")):
         with raises_error(Error.WRONG_SHAPE, name):
             texts(name, broken)
+    between = "\n\nef\ngh\n\nNOTE ij\n\nname\n00:03.000 --> 00:04.000\nkl\n\nmn"
+    units = list(read("a.vtt", VTT.replace("T\n", "T\n\nSTYLE\nab\n\ncd\n", 1).format("ab" + between)).texts())
+    assert [(plain(unit.items), bool(unit.kept)) for unit in units] == [
+        ("cd", True), ("ab", False), ("ef gh", True), ("kl", False), ("mn", True)
+    ]  # fmt: skip
     assert texts("a.ass", ASS.replace("Format:", "Format").format("ab")) == []  # of ten fields, as players have it
 
 
@@ -614,8 +626,13 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
         ("? a\n: ab cd", "ef", "? a\n: ef"),
         ("a: &b://c d", "ef", "a: &b ef"),
         ("a: >\n  ab\tcd\n  ef\n", "gh ij", "a: >\n  gh ij\n"),
+        ("a: >-\n  {n, plural,\n      one {ab}\n      other {cd}\n  }\nb: 1", "{n, plural, one {x} other {y}}",
+         "a: >-\n  {n, plural, one {x} other {y}}\nb: 1"),
+        ("a: |\n\n    ab {n, plural,\n     one {cd}\n    other {ef}}\n", "{n, plural, one {x}\nother {y}}",
+         "a: |\n\n    {n, plural, one {x}\n    other {y}}\n"),
+        ("a: ab''cd {b}", "d'e", "a: d''e"),
     ],
-)
+)  # fmt: skip
 def test_values_of_yaml_keep_the_quotes_that_they_need(before: str, put: str, after: str) -> None:
     def translation(units: Sequence[Unit]) -> list[tuple[Item, ...]]:
         return [(put,) for _ in units]
@@ -961,6 +978,12 @@ SEG = "<mrk mtype='seg' mid='{}'>{}</mrk>"
          f"... <target state=\"needs-review-translation\"><g id='1'>{SEG.format(1, 'ba')}</g>{SEG.format(2, 'dc')}</target>"),
         ("<source>ab <mrk mtype='x-sdl-deleted'>cd</mrk><mrk mtype='x-sdl-added'>ef</mrk></source>",
          '... <target state="needs-review-translation">ba <mrk mtype=\'x-sdl-deleted\'>cd</mrk><mrk mtype=\'x-sdl-added\'>fe</mrk></target>'),
+        ("<source>ab <sm id='1' translate='no'/>cd <g id='2'>ef</g><em startRef='1'/> gh</source>",
+         "... <target state=\"needs-review-translation\">ba <sm id='1' translate='no'/>cd <g id='2'>ef</g><em startRef='1'/> hg</target>"),
+        ("<source>ab <g id='2'>cd <sm id='1' translate='no'/>ef</g> gh<em startRef='1'/> ij <sm id='3'/>kl<em startRef='3'/></source>",
+         "... <target state=\"needs-review-translation\">ba <g id='2'>dc <sm id='1' translate='no'/>ef</g> gh<em startRef='1'/> ji <sm id='3'/>lk<em startRef='3'/></target>"),
+        ("<source>ab <sm id='1' translate='no'/>cd</source>",
+         "... <target state=\"needs-review-translation\">ba <sm id='1' translate='no'/>cd</target>"),
         ("<source>ab</source><target state='new'>ab</target>",
          '... <target state="needs-review-translation">ba</target>'),
     ],
@@ -979,6 +1002,27 @@ def reversed_words_apart(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]
         )
         for unit in units
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "limit"),
+    [
+        ("maxwidth='20' size-unit='char'", Limit(20)),
+        ("maxwidth='20' size-unit='byte'", Limit(20, "bytes")),
+        ("maxwidth='20'", None),  # pixels
+        ("maxwidth='20' size-unit='glyph' maxbytes='30'", Limit(30, "bytes")),
+        ("weblate-flags='read-only, max-length:20'", Limit(20)),
+        ("xmlns:slr='s' slr:sizeRestriction='5,20'", Limit(20)),
+        ("xmlns:slr='s' slr:sizeRestriction='5,*'", None),
+    ],
+)
+def test_the_most_that_a_translation_may_have_in_xliff(attributes: str, limit: Limit | None) -> None:
+    for unit in (
+        f"<trans-unit {attributes}>{{}}</trans-unit>",
+        f"<group {attributes}><trans-unit>{{}}</trans-unit></group>",
+    ):
+        [text] = read("a.xlf", xliff(unit.format("<source>ab <g id='1'>cd</g></source>"))).texts()
+        assert text.limit == limit
 
 
 def test_states_and_languages_of_xliff() -> None:

@@ -12,7 +12,8 @@ from tests.unit.test_formats import reversed_words_apart, texts
 from dragoman.errors import Error
 from dragoman.formats import qt, resx, string_catalog
 from dragoman.formats.base import Options
-from dragoman.formats.document import Document, format_of, is_known
+from dragoman.formats.document import FORMATS, Document, format_of, is_known
+from dragoman.pipeline.splitter import Splitter
 from dragoman.text.message_format import parse
 
 
@@ -362,6 +363,46 @@ def test_plurals_of_i18next(before: object, tgt: str, after: object) -> None:
 )
 def test_what_other_programs_write(name: str, before: str, after: str) -> None:
     assert after in output(name, before)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("(1)[one item];(2-7)[a [few] items];(7-inf)[a lot of {{count}}];",
+         ["one item", "a [few] items", "a lot of {{count}}"]),
+        ("(0)[no items]; (1-inf)[items]", ["no items", "items"]),
+        ("See (1)[the link]; or not", ["See (1)[the link]; or not"]),
+        ("[0,1] None|[2,19] A few there|[20,*] Many", ["None", "A few there", "Many"]),
+        ("]1,Inf] Many are there", ["Many are there"]),
+    ],
+)  # fmt: skip
+def test_texts_for_intervals_of_numbers(text: str, pieces: list[str]) -> None:
+    assert [piece.text for piece in Splitter(("en", "de")).pieces(text)] == pieces
+
+
+@pytest.mark.parametrize(
+    ("source", "bare", "put", "written"),
+    [
+        ("You''re {name}", "You're {name}", "C'est l'{name}", "C''est l''{name}"),
+        ("Hi {name}", "Hi {name}", "l'{name}'s", "l’{name}'s"),
+        ("<b>Water</b>", "<b>Water</b>", "L'<b>eau</b>, all'</b>", "L’<b>eau</b>, all’</b>"),
+        ("{n, plural, other {a}}", "{n, plural, other {a}}", "{n, plural, other {x'}}", "{n, plural, other {x’}}"),
+        ("Hi {{name}}", "Hi {{name}}", "l'{{name}}", "l'{{name}}"),
+        ("a '{b}' c", "a '{b}' c", "d'{b}", "d'{b}"),
+        ("a {b}", "a {b}", "c '{b}'", "c '{b}'"),
+        ("set '' to it's", "set '' to it's", "c'd", "c'd"),
+    ],
+)  # fmt: skip
+def test_apostrophes_of_messages(source: str, bare: str, put: str, written: str) -> None:
+    """formatjs 4173, 3142 and 4247; dart-lang/i18n 73."""
+    document = Document(json.dumps({"a": source}).encode(), FORMATS["json"], Options("a.json", ("en", "fr")))
+    assert texts("a.json", json.dumps({"a": source})) == [bare]
+    assert json.loads(document.translated(lambda units: [(put,) for _ in units]))["a"] == written
+
+
+def test_lines_of_properties_may_end_anywhere() -> None:
+    """Kajabity.Tools.Java 7: within an escape, too."""
+    assert texts("a.properties", "k=A\\u\\\n  0050 cat \\\\\\\n d") == ["AP cat \\d"]
 
 
 def test_choices_of_java_are_messages() -> None:

@@ -147,6 +147,7 @@ EXAMPLES = {
     "shell, JavaScript, Kotlin": ("${a}", "$(date)"),
     "C's <inttypes.h>": ("%<PRIu64>", "%08<PRIx32>"),
     "Ruby": ("%{count}", "%<price>.2f", "%<name>"),
+    "ICU's quoted marks": ("'<strong>'", "'</a>'", "'<'a href=\"{url}\"'>'", "'{'", "'}'"),
     "Java's MessageFormat, .NET, Python's format, ICU, Fluent": ("{0}", "{0:N2}", "{n, number}", "{ $a }", "{}"),
     "Vue I18n's links": ("@:hemd", "@.lower:a.b", "@:(a.b)"),
     "Chrome's messages": ("$USER$",),

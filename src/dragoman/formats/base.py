@@ -44,6 +44,22 @@ class Edit(NamedTuple):
     text: str
 
 
+class Limit(NamedTuple):
+    """The most that a translation may have of what is counted in it."""
+
+    most: int
+    counted: Literal["characters", "bytes"] = "characters"
+
+    def exceeded(self, text: str) -> str:
+        """The excess of a text, in words; "" if there is none.
+
+        >>> Limit(3).exceeded("äöüß"), Limit(3).exceeded("äöü"), Limit(3, "bytes").exceeded("äö")
+        ('4 characters for 3', '', '4 bytes for 3')
+        """
+        size = len(text if self.counted == "characters" else text.encode(errors="surrogatepass"))
+        return f"{size} {self.counted} for {self.most}" if size > self.most else ""
+
+
 @dataclass(frozen=True)
 class Unit:
     """A text of a file with its codes, and the place where its translation goes.
@@ -63,6 +79,8 @@ class Unit:
     """True if the translation does not replace its source: the two stand side by side in the file."""
     beside: "Callable[[Unit, Sequence[Item]], Iterable[Edit]] | None" = None
     """Edits that put a translation beside its source, in a file that holds one language until then."""
+    limit: Limit | None = None
+    """The most that its translation may have, as the file says."""
 
     def edits(self, items: Sequence[Item]) -> Iterable[Edit]:
         """The edits that write a translation."""

@@ -16,6 +16,7 @@ from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_
 from dragoman.formats.bilingual_html import Surroundings
 from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
 from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
+from dragoman.formats.messages import with_arms
 from dragoman.languages.codes import language_of, tag_of
 
 BLOCK = frozenset({
@@ -186,6 +187,7 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
             unit = None
             for unit in units_of(tokens, where, source=text):
                 is_beside = options.bilingual and not embedded
+                unit = replace(unit, items=with_arms(unit.items))
                 yield replace(unit, beside=around.beside) if is_beside else unit
             if unit is None and (left := _left(text, block)):
                 yield Unit((left,), block[0].start, block[-1].end, str, where, kept=LEFT)
@@ -205,6 +207,8 @@ def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:
         return piece.name in tags.splitting
     if piece.is_embedded and not embedded:
         return False
+    if piece.tag is not None and piece.tag.text.startswith(("@", "}")):  # Angular
+        return True
     if piece.tag is not None and piece.name == "input":
         return (piece.tag.get("type") or "").lower() in ("radio", "checkbox")
     if piece.tag is not None and piece.name == "tspan":  # one with a place of its own is a line

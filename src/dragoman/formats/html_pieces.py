@@ -45,8 +45,12 @@ _ATTRIBUTE = (
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE, re.DOTALL)
 _BARE_ATTRIBUTE = re.sub(r"\?P<\w+>", "?:", _ATTRIBUTE)
+_BRACKETS = r"\([^()\n]{0,500}(?:\([^()\n]{0,200}(?:\([^()\n]{0,200}\)[^()\n]{0,200}){0,20}\)[^()\n]{0,200}){0,20}\)"
 _PIECE = re.compile(
-    rf"(?P<tag></?[A-Za-z][^{_S}/>]*+(?:[{_S}/]++|{_BARE_ATTRIBUTE})*+>)"
+    # control flow of Angular, which ends with a brace of its own (`scan`)
+    rf"(?P<block>(?<![\w@.])@(?:(?:if|else[ ]if|for|switch|case|defer|placeholder|loading)\s{{0,9}}{_BRACKETS}"
+    r"|(?:else|empty|default|defer|placeholder|loading|error)\b)\s{0,99}\{|(?<![\w@.])@let\s{1,9}\w{1,64}\s{0,9}=[^;<>]{1,500};)"
+    rf"|(?P<tag></?[A-Za-z][^{_S}/>]*+(?:[{_S}/]++|{_BARE_ATTRIBUTE})*+>)"
     r"|(?P<comment><!--(?:-?>|.*?(?:--!?>|\Z)))"
     r"|(?P<code><%(?:--)?|<\?(?:php\b|[=\s])|\{\{(?:!--|--|\{)?|\{!!|\{%|\{#)"
     r"|(?P<other><[!?][^>]*+(?:>|\Z)|</(?:>|[^A-Za-z][^>]*+(?:>|\Z)))"
@@ -103,8 +107,8 @@ class Tag:
 
     @property
     def is_code(self) -> bool:
-        """True for code of a template (Jinja, PHP, ASP, ERB ...)."""
-        return not self.name and self.text.startswith(("{", "<%", "<?")) and not self.text.startswith("<?xml")
+        """True for code of a template (Jinja, PHP, ASP, ERB, Angular ...)."""
+        return not self.name and self.text.startswith(("{", "<%", "<?", "@", "}")) and not self.text.startswith("<?xml")
 
 
 def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, int]]:
@@ -112,6 +116,31 @@ def scan(text: str, tree: "_Tree | None" = None) -> Iterator[Tag | tuple[int, in
 
     `tree`: has taken each tag before the next one is asked for, and knows where a `<title>` is none.
     """
+    opened: list[bool] = []  # of each brace around: whether it is that of a block of Angular
+    for piece in _scan(text, tree):
+        if isinstance(piece, Tag):
+            if piece.text.startswith("@") and piece.text.endswith("{"):
+                opened.append(True)
+            yield piece
+            continue
+        done = piece[0]
+        for brace in _BRACE.finditer(text, *piece) if opened else ():
+            if brace[0] == "{":
+                opened.append(False)
+            elif opened and opened.pop():
+                if done < brace.start():
+                    yield done, brace.start()
+                yield Tag(*brace.span(), "}")
+                done = brace.end()
+        if done < piece[1]:
+            yield done, piece[1]
+
+
+_BRACE = re.compile("[{}]")
+
+
+def _scan(text: str, tree: "_Tree | None") -> Iterator[Tag | tuple[int, int]]:
+    """The pieces without the ends of Angular's blocks, which are text there."""
     done = at = 0
     is_xml = is_xhtml(text)
     last = {mark: text.rfind(mark) for mark in _CLOSED_BY.values()}
@@ -152,6 +181,8 @@ def is_xhtml(text: str) -> bool:
 def _tag_of(text: str, match: re.Match[str], last: dict[str, int], has_sections: bool) -> Tag | None:
     """The piece that begins at a place; None for what is text. `has_sections`: CDATA sections may stand there."""
     start, end = match.span()
+    if match["block"]:
+        return Tag(start, end, match["block"])
     if match["code"]:
         mark = match["code"] if match["code"] in _CLOSED_BY else match["code"][:2]
         close, longest = _CLOSED_BY[mark], _LONGEST.get(mark, len(text))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dragoman.errors import Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of
 from dragoman.formats.encoding import as_java_escape
-from dragoman.formats.messages import items_of, label
+from dragoman.formats.messages import items_of, message
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.languages.plurals import FORMS, plurals_of
 
@@ -167,7 +167,7 @@ def _unit(text: str, value: Value, reason: Callable[[Sequence[str], str], str]) 
     if not has_letters(said):
         return
     where = f"line {line_of(text, value.start)}, {'.'.join(filter(None, value.path))}"
-    bare, written = label(said)
+    bare, written = message(said)
     render = partial(_written, written, text.isascii())
     yield Unit(items_of(bare), value.start, value.end, render, where, kept=reason(value.path, said))
 

@@ -55,6 +55,29 @@ def _with_mark(text: str, bare: str, mark: str, items: Sequence[Item]) -> str:
     return text if said == bare else with_accelerator(said, text, mark)
 
 
+def message(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:
+    """As `label`, of a text that may be a message of ICU's MessageFormat, in which an apostrophe may stand for more.
+
+    Doubled ones are read as one. One before a brace or a tag would quote it: a translation has `’` there.
+
+    >>> bare, written = message("You''re {name}")
+    >>> bare, written(["C'est l'{name}"])
+    ("You're {name}", "C''est l''{name}")
+    >>> message("<b>Water</b>")[1](["L'<b>eau</b>"])
+    'L’<b>eau</b>'
+    """
+    single = text.replace("''", "'")
+    is_doubled = re.search(r"\w''\w", text) is not None and not _QUOTE.search(single)
+    bare, written = label(single if is_doubled else text)
+    if is_doubled:
+        return bare, lambda items: written(items).replace("'", "''")
+    if _QUOTE.search(text):
+        return bare, written
+    return bare, lambda items: _QUOTING.sub("’", written(items))
+
+
+_QUOTE = re.compile(r"'[<{}#|]")
+_QUOTING = re.compile(r"(?<=\w)'(?=[<}]|\{(?!\{))")
 _ARGUMENT = re.compile(
     r"%(?:%|(?P<number>\d+\$)?(?P<rest>#@\w+@|[-+#0']*\d*(?:\.\d+)?(?:hh?|ll?|[qLztj])?[@diouxXeEfFgGaAcCsSpDUO]))"
 )
@@ -95,3 +118,48 @@ def with_numbered_arguments(unit: Unit) -> Unit:
 
 def _arguments(text: str) -> Iterator[re.Match[str]]:
     return (match for match in _ARGUMENT.finditer(text) if match["rest"])
+
+
+def with_arms(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Items of a message with codes in its arms (ICU's MessageFormat) with what is around the arms as breaks: each arm
+    is a text by itself.
+
+    >>> codes = with_arms(("{n, plural, one {ein ", Code("<x/>", "alone"), " Hemd} other {# {a} Hemden}}"))
+    >>> [item if isinstance(item, str) else item.raw for item in codes]
+    ['{n, plural, one {', 'ein ', '<x/>', ' Hemd', '} other {', '# {a} Hemden', '}}']
+    """
+    if all(isinstance(item, str) or item.kind == "protected" for item in items) or not any(
+        _HEAD.search(item) for item in items if isinstance(item, str)
+    ):
+        return items
+    out: list[Item] = []
+    opened: list[str] = []
+    for item in items:
+        if isinstance(item, Code):
+            out.append(item)
+            continue
+        for piece in _ARMS.findall(item):
+            if _HEAD.fullmatch(piece):
+                opened.append("argument")
+            is_syntax = bool(opened) and opened[-1] == "argument"
+            if not is_syntax and piece == "}" and opened and opened[-1] == "arm":
+                opened.pop()
+                is_syntax = True
+            elif piece == "}" and opened:
+                opened.pop()
+            elif piece == "{":
+                opened.append("arm" if is_syntax else "placeholder")
+            last = out[-1] if out else None
+            if is_syntax and isinstance(last, Code) and last.kind == "break":
+                out[-1] = last._replace(raw=last.raw + piece)
+            elif is_syntax:
+                out.append(Code(piece, "break"))
+            elif isinstance(last, str):
+                out[-1] = last + piece
+            else:
+                out.append(piece)
+    return tuple(out)
+
+
+_HEAD = re.compile(r"\{\s*\w{1,64}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d{1,3}\s*)?")
+_ARMS = re.compile(rf"{_HEAD.pattern}|[{{}}]|[^{{}}]+")

@@ -67,10 +67,12 @@ def _items(said: str) -> tuple[tuple[Item, ...], bool]:
 
 def _read(value: str) -> str:
     def char(match: re.Match[str]) -> str:
-        code, line, simple = match.groups()
-        return chr(int(code, 16)) if code else "" if line is not None else _SIMPLE.get(simple, simple)
+        code, simple = match.groups()
+        return chr(int(code, 16)) if code else _SIMPLE.get(simple, simple)
 
-    return whole_characters(re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(\r?\n[ \t\f]*)|(.))", char, value))
+    # Lines are joined first: one may end within `\u00e4`.
+    joined = re.sub(r"\\(?:\r?\n[ \t\f]*|(.))", lambda match: match[0] if match[1] else "", value)
+    return whole_characters(re.sub(r"\\(?:u([0-9A-Fa-f]{4})|(.))", char, joined))
 
 
 def _written(ascii_only: bool, quoted: bool, items: Sequence[Item]) -> str:

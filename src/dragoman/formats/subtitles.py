@@ -24,6 +24,7 @@ MAX_PAUSE = 1.0
 """Seconds between two cues, from which on the second one begins a sentence of its own."""
 LINE_WIDTH = 42
 """Characters of a line, at least: as broadcasters have them. A file with longer lines keeps its own width."""
+UNTIMED = "text without a time, which players leave out"
 DASHES = ("-", "–", "—", "‐", ">>", "&gt;&gt;")
 """Marks of who speaks."""
 
@@ -31,6 +32,7 @@ _TIME = r"-?(?:\d{1,3}[ \t]*:[ \t]*){1,2}\d{1,2}(?:[ \t]*[.,:;][ \t]*\d{1,3})?"
 _TIMES = re.compile(rf"^[ \t\ufeff]*({_TIME})[ \t]*(?:-{{1,2}}[ \t]?>|[–—→]>?)[ \t]*({_TIME})(?!\d).*$")
 _SBV_TIME = r"\d{1,3}:\d\d:\d\d\.\d{1,3}"
 _SBV_TIMES = re.compile(rf"^[ \t\ufeff]*({_SBV_TIME}),({_SBV_TIME})$")
+_NOTE = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _NEWLINE = re.compile(r"\r\n|\r(?!\n)|\n")
 _WRITTEN_BREAK = re.compile(
@@ -138,6 +140,10 @@ def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
         (number, match) for number, line in enumerate(lines) if (match := times.match(text[slice(*line)].rstrip()))
     ]
     is_vtt = text.startswith("WEBVTT")
+    if is_vtt:
+        until = timed[0][0] if timed else len(lines)
+        header = itertools.takewhile(lambda line: text[slice(*line)].strip(), lines[:until])
+        yield from _untimed(text, lines[len(list(header)) : until], is_end=not timed)
     for cue, (number, match) in enumerate(timed):
         following = timed[cue + 1][0] if cue + 1 < len(timed) else len(lines)
         last = following - 1
@@ -148,6 +154,19 @@ def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
             own = list(itertools.takewhile(lambda line: text[slice(*line)].strip(), own))
         if own:
             yield Cue(own[0][0], own[-1][1], seconds(match[1]), seconds(match[2]))
+        if is_vtt:
+            until = timed[cue + 1][0] if cue + 1 < len(timed) else len(lines)
+            yield from _untimed(text, lines[number + 1 + len(own) : until], is_end=until == len(lines))
+
+
+def _untimed(text: str, lines: Sequence[tuple[int, int]], *, is_end: bool) -> Iterator[Cue]:
+    """The blocks between two cues of WebVTT that are neither notes nor styles, nor the name of the next cue: one line
+    right before its times."""
+    for is_blank, group in itertools.groupby(lines, lambda line: not text[slice(*line)].strip()):
+        block = list(group)
+        is_name = not is_end and block == [lines[-1]]
+        if not is_blank and not is_name and not _NOTE.match(text, block[0][0]):
+            yield Cue(block[0][0], block[-1][1], math.nan, math.nan, kept=UNTIMED)
 
 
 def _parts(text: str, cue: Cue) -> Iterator[tuple[int, int]]:

@@ -67,7 +67,12 @@ def rows_of_text(text: str, name: str, separator: str = "") -> Iterator[Row]:
     else:
         separator, quoted = (separator, separator != "\t") if separator else _form(text, name)
     lines = io.StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    reader = csv.reader(
+        lines,
+        delimiter=separator,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        skipinitialspace=True,
+    )
     before = line - 1
     try:
         for cells in reader:
@@ -95,7 +100,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     Raises DragomanError where none is named, or there is none of that name.
     """
     separator, quoted = _form(text, options.name)
-    heading = [unquoted(text[start:end]) for start, end in next(places_of_cells(text, separator, quoted), [])]
+    heading = [unquoted(text[start:end]).strip() for start, end in next(places_of_cells(text, separator, quoted), [])]
     if not options.columns:
         raise Error.MISSING_OPTION(
             f"a table with the columns {', '.join(heading)}",
@@ -121,7 +126,10 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def places_of_cells(text: str, separator: str, quoted: bool, escaped: bool = False) -> Iterator[list[tuple[int, int]]]:
-    """(start, end) of each cell of each row that is not blank. `escaped`: a backslash makes a separator text."""
+    """(start, end) of each cell of each row that is not blank: of one in quotes without the blanks around these.
+
+    `escaped`: a backslash makes a separator text.
+    """
     bare = rf"(?:\\.|[^{separator}\r\n])*" if escaped else rf"[^{separator}\r\n]*"
     cell = re.compile(rf'[ \t]*"(?:[^"]|"")*"{bare}|{bare}' if quoted else bare)
     row: list[tuple[int, int]] = []
@@ -129,7 +137,8 @@ def places_of_cells(text: str, separator: str, quoted: bool, escaped: bool = Fal
     while at < len(text):
         match = cell.match(text, at)
         assert match is not None
-        row.append(match.span())
+        inside = _IN_QUOTES.fullmatch(match[0]) if quoted else None
+        row.append((at + inside.start(1), at + inside.end(1)) if inside else match.span())
         at = match.end() + 1
         if text[match.end() : at] != separator:
             if any(start < end for start, end in row):
@@ -137,6 +146,9 @@ def places_of_cells(text: str, separator: str, quoted: bool, escaped: bool = Fal
             row = []
     if row:
         yield row
+
+
+_IN_QUOTES = re.compile(r'[ \t]*("(?:[^"]|"")*")[ \t]*')
 
 
 def unquoted(cell: str) -> str:
@@ -171,7 +183,9 @@ def separator_of(text: str) -> str:
     lines = [line for line in itertools.islice(io.StringIO(text, newline=None), LOOKED_AT) if line.strip()]
 
     def agreement(separator: str) -> tuple[int, int]:
-        counts = [len(cells) for cells in csv.reader(lines, delimiter=separator) if len(cells) > 1]
+        counts = [
+            len(cells) for cells in csv.reader(lines, delimiter=separator, skipinitialspace=True) if len(cells) > 1
+        ]
         usual = max(set(counts), key=counts.count, default=0)
         return counts.count(usual), -SEPARATORS.index(separator)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from xml.sax.saxutils import quoteattr
 
-from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of, spliced
+from dragoman.formats.base import Code, Edit, Item, Limit, Options, Unit, line_of, spliced
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
+from dragoman.formats.messages import with_arms
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.languages.codes import language_of
 from dragoman.progress import say
@@ -36,13 +37,30 @@ class _Says:
     approved: bool = False
     space: str = ""
     """`preserve` where white space counts."""
+    limit: Limit | None = None
 
     def inside(self, event: Event) -> "_Says":
         """The facts for an element that stands in this one."""
         translate, space = attribute(event, "translate"), attribute(event, "space")
         approved = attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed")
         kept = 'translate="no"' if translate == "no" else "" if translate == "yes" else self.kept
-        return _Says(LOCKED if _is_locked(event) else kept, approved, space or self.space)
+        limit = _limit(event) or self.limit
+        return _Says(LOCKED if _is_locked(event) else kept, approved, space or self.space, limit)
+
+
+def _limit(event: Event) -> Limit | None:
+    """The most that a translation may have: `maxwidth` and `maxbytes` (1.2), restrictions of size (2), Weblate's flag.
+
+    A width in pixels, which is meant where no `size-unit` stands, cannot be known here.
+    """
+    unit, width = attribute(event, "size-unit"), attribute(event, "maxwidth")
+    size, storage = (attribute(event, f"{name}Restriction").rpartition(",")[2] for name in ("size", "storage"))
+    flag = re.search(r"\bmax-length:(\d+)", attribute(event, "weblate-flags"))
+    characters = (width if unit == "char" else "") or size or (flag[1] if flag else "")
+    if characters.isdecimal():
+        return Limit(int(characters))
+    in_bytes = (width if unit == "byte" else "") or attribute(event, "maxbytes") or storage
+    return Limit(int(in_bytes), "bytes") if in_bytes.isdecimal() else None
 
 
 def _is_locked(event: Event) -> bool:
@@ -179,7 +197,7 @@ class _TransUnit:
         unit = next(found, None)
         if unit is None:
             return _without_letters(self.text, source, where)
-        return replace(unit, items=_with_arms(unit.items))
+        return replace(unit, items=with_arms(unit.items), limit=self.says.limit)
 
     def _preserves(self, event: Event) -> bool:
         """True if white space counts in an element of the unit."""
@@ -253,51 +271,6 @@ def _has_text(element: Sequence[Event]) -> bool:
     return any(event.kind == "text" and event.text.strip() for event in element)
 
 
-def _with_arms(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Items of a message with codes in its arms (ICU's MessageFormat) with what is around the arms as breaks: each arm
-    is a text by itself.
-
-    >>> codes = _with_arms(("{n, plural, one {ein ", Code("<x/>", "alone"), " Hemd} other {# {a} Hemden}}"))
-    >>> [item if isinstance(item, str) else item.raw for item in codes]
-    ['{n, plural, one {', 'ein ', '<x/>', ' Hemd', '} other {', '# {a} Hemden', '}}']
-    """
-    if all(isinstance(item, str) for item in items) or not any(
-        _HEAD.search(item) for item in items if isinstance(item, str)
-    ):
-        return items
-    out: list[Item] = []
-    opened: list[str] = []
-    for item in items:
-        if isinstance(item, Code):
-            out.append(item)
-            continue
-        for piece in _ARMS.findall(item):
-            if _HEAD.fullmatch(piece):
-                opened.append("argument")
-            is_syntax = bool(opened) and opened[-1] == "argument"
-            if not is_syntax and piece == "}" and opened and opened[-1] == "arm":
-                opened.pop()
-                is_syntax = True
-            elif piece == "}" and opened:
-                opened.pop()
-            elif piece == "{":
-                opened.append("arm" if is_syntax else "placeholder")
-            last = out[-1] if out else None
-            if is_syntax and isinstance(last, Code) and last.kind == "break":
-                out[-1] = last._replace(raw=last.raw + piece)
-            elif is_syntax:
-                out.append(Code(piece, "break"))
-            elif isinstance(last, str):
-                out[-1] = last + piece
-            else:
-                out.append(piece)
-    return tuple(out)
-
-
-_HEAD = re.compile(r"\{\s*\w{1,64}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d{1,3}\s*)?")
-_ARMS = re.compile(rf"{_HEAD.pattern}|[{{}}]|[^{{}}]+")
-
-
 def _without_letters(text: str, source: Sequence[Event], where: str) -> Unit | None:
     """A source with nothing to translate, which is its own translation; None for one with nothing in it."""
     start, end = source[0].end, source[-1].start
@@ -327,8 +300,30 @@ def _indent(text: str, at: int) -> str:
 
 
 def _tokens(text: str, element: Sequence[Event]) -> list[Token]:
-    found = tokens(text, element[1:-1], _whole)
+    found = _with_ranges_kept(text, list(tokens(text, element[1:-1], _whole)))
     return list(_with_tags_of_phrase(text, found) if "memsource" in text[:4096] else found)
+
+
+def _with_ranges_kept(text: str, found: list[Token]) -> Iterator[Token]:
+    """Tokens with what stands between `<sm translate="no"/>` and its `<em/>` as one, or by its texts if it parts
+    pairs."""
+    at = 0
+    while at < len(found):
+        begin, ended = at, found[at].name.replace("sm ", "em ", 1)
+        if found[at].name.startswith("sm "):
+            at = next((place for place in range(at, len(found)) if found[place].name == ended), len(found) - 1)
+        at += 1
+        inside = found[begin:at]
+        depths = list(itertools.accumulate({"open": 1, "close": -1}.get(token.kind, 0) for token in inside))
+        if len(inside) > 1 and min(depths) == depths[-1] == 0:
+            raw = text[inside[0].start : inside[-1].end]
+            yield Token("protected", inside[0].start, inside[-1].end, raw)
+        elif len(inside) > 1:
+            for token in inside:
+                raw = text[token.start : token.end]
+                yield token._replace(kind="protected", text=raw) if token.kind == "text" else token
+        else:
+            yield from inside
 
 
 def _with_tags_of_phrase(text: str, found: Iterable[Token]) -> Iterator[Token]:
@@ -364,6 +359,8 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
         return "open", f"i{_number(event)}"
     if tag in ("ept", "ec", "ex"):
         return "close", f"i{_number(event)}"
+    if tag == "em" or (tag == "sm" and attribute(event, "translate") == "no"):
+        return "alone", f"{tag} {attribute(event, 'startRef' if tag == 'em' else 'id')}"
     content = "".join(inner.text for inner in element)
     says = "|".join([*event.attributes.values(), content])
     if _BREAK.search(says):

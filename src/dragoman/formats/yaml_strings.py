@@ -19,10 +19,11 @@ from dragoman.formats import plain_text
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain, spliced
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.json_strings import SETTINGS, reasons
-from dragoman.formats.messages import items_of, label, whole_characters
+from dragoman.formats.messages import items_of, message, whole_characters
 from dragoman.formats.plural_forms import Form, forms_in
 from dragoman.languages.codes import language_of, tag_of
 from dragoman.languages.plurals import FORMS
+from dragoman.text.message_format import is_message
 
 OTHER_TYPES = "true, false, null, dates, values with a tag"
 CODE = "code between ```"
@@ -171,6 +172,9 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
     if not has_letters(scalar.value):
         return
     if scalar.style in ("|", ">"):
+        if is_message(scalar.value) and any(line.count("{") != line.count("}") for line in scalar.value.split("\n")):
+            yield _message_in_block(text, scalar, where)
+            return
         begin = text.index("\n", scalar.start) + 1
         fences = [match.span() for match in _FENCED.finditer(text, begin, end)]
         of_style = plain_text.units if scalar.style == "|" else _folded
@@ -182,7 +186,7 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
     properties = _PROPERTIES.match(text, scalar.start)
     start = properties.end() if properties else scalar.start
     blank = " " if start > scalar.start and not text[start - 1].isspace() else ""  # `&anchor://text`
-    bare, written = label(whole_characters(scalar.value))
+    bare, written = message(whole_characters(scalar.value))
     quote = scalar.style
     ascii_only = quote == '"' and "\\u" in text[start:end] and text[start:end].isascii()
 
@@ -190,6 +194,21 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
         return blank + _quoted(written(items), quote, ascii_only, is_flow=value.frame.is_flow)
 
     yield Unit(items_of(bare), start, end, render, where)
+
+
+def _message_in_block(text: str, scalar: _Scalar, where: str) -> Unit:
+    """The unit of a message of ICU's MessageFormat that goes over several lines of a block."""
+    begin = text.index("\n", scalar.start) + 1
+    block = text[begin : scalar.end]
+    first = len(block) - len(block.lstrip())
+    indent = block[:first].rpartition("\n")[2]
+    bare, written = message(scalar.value.strip())
+
+    def render(items: Sequence[Item]) -> str:
+        said = written(items)
+        return said.replace("\n", "\n" + indent) if scalar.style == "|" else " ".join(said.split())
+
+    return Unit(items_of(bare), begin + first, begin + len(block.rstrip()), render, where)
 
 
 def _quoted(value: str, quote: str, ascii_only: bool, is_flow: bool) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
-from dragoman.formats.base import Code, Item, Unit
+from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
 from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.pipeline import Pipeline
@@ -92,6 +92,8 @@ class DocumentTranslator:
                 items += said.items
                 warnings += said.warnings
                 is_text = is_text or said.is_text
+            if is_text and unit.limit and (excess := unit.limit.exceeded(plain(items))):
+                warnings.append(Warning(WarningKind.OVER_LIMIT, excess))
             self._count(unit, warnings, is_text)
             out.append(tuple(items))
         return out

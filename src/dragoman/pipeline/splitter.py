@@ -33,10 +33,14 @@ _BREAK = re.compile(
 """Line ends, tabs, tags that part paragraphs or lines, `\n` and Excel's `_x000D_` as programs write them, the bar
 between forms of a plural, and leaders. In a path of Windows, whose folders
 end in no full stop, is none."""
+_INTERVAL = re.compile(r"\s*\((?:\d{1,9}|inf)?-?(?:\d{1,9}|inf)?\)\[(?P<text>[^;]*)\]\s*(?:;|\Z)")
+_INTERVALS = re.compile(rf"(?:{_INTERVAL.pattern.replace('?P<text>', '?:')})+\s*")
+"""A text for each interval of numbers, as i18next writes them: `(1)[one dog];(2-7)[a few dogs];(7-inf)[many dogs];`."""
 _MARK = re.compile(
-    r"(?:(?:[-–—*+•◦▪●‣·○■□➢►]|\[[ xX]\]|\[\d{1,3}\]|\[\^[^\]\s]{1,50}\]:?|\(?(?:\d{1,3}|[A-Za-z])\))\s+)+"
+    r"(?:(?:[-–—*+•◦▪●‣·○■□➢►]|\[[ xX]\]|\[\d{1,3}\]|[\[\]](?:-?\d{1,9}|-Inf|\*),(?:\d{1,9}|\+?Inf|\*)[\[\]]"
+    r"|\[\^[^\]\s]{1,50}\]:?|\(?(?:\d{1,3}|[A-Za-z])\))\s+)+"
 )
-"""Marks of a list, of a dialogue or of a note before a text."""
+"""Marks of a list, of a dialogue or of a note before a text, and intervals of numbers (`[2,19]`, `]19,Inf[`)."""
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,1000}>")
 _ENDED = re.compile(r"[.!?…][\"'”’»“)\]]{0,3}$")
 """The end of a sentence before a tag."""
@@ -95,6 +99,9 @@ class Splitter:
     @staticmethod
     def _sections(text: str) -> Iterator[Span]:
         """The parts of a text between its breaks; a bar or a tab in a placeholder is none."""
+        if _INTERVALS.fullmatch(text):
+            yield from (Span(*match.span("text")) for match in _INTERVAL.finditer(text))
+            return
         at = 0
         breaks = [match for match in _BREAK.finditer(text) if match["path"] is None]
         spans = iter(span_ranges(text) if breaks else ())

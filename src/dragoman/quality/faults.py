@@ -167,7 +167,7 @@ def _bare(line: Line) -> Line:
 
 
 def words_lost(line: Line) -> str | None:
-    """No word is left, though the source has some besides its placeholders and numbers: `%d shirts were blue.` as `%d.`.
+    """No word is left, though the source has some beside its placeholders and numbers: `%d shirts were blue.` as `%d.`
 
     A sign or a number that the source lacks stands for two words at most: `%d percent`, `from %d to %d`, `half past 8`.
     """

@@ -42,6 +42,7 @@ class WarningKind(StrEnum):
     TERM_OUT_OF_PLACE = "term-out-of-place", "term perhaps out of place: {}"
     TERM_LEFT_OUT = "term-left-out", "term left out: {}"
     NOT_TRANSLATED = "not-translated", "not translated: {}"
+    OVER_LIMIT = "over-limit", "longer than the file allows: {}"
     LOW_CONFIDENCE = "low-confidence", "low confidence: {}"
     NOT_THE_FIRST = "not-the-first", "not the most probable translation, which looks worse"
     SEARCHED_AGAIN = "searched-again", "searched again without repetitions"
@@ -61,7 +62,7 @@ NOTES = frozenset({
 
 OF_STAGES = NOTES | {
     WarningKind.PLACEHOLDERS_LOST, WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT,
-    WarningKind.NOT_TRANSLATED, WarningKind.LOW_CONFIDENCE,
+    WarningKind.NOT_TRANSLATED, WarningKind.OVER_LIMIT, WarningKind.LOW_CONFIDENCE,
 }  # fmt: skip
 """Kinds that the stages of a translation tell of themselves; the others come from checks of the text."""
 

@@ -64,6 +64,11 @@ SYSTEMS = (
         r"%\{[^{}]{0,200}\}|(?<!\d)%<[A-Za-z_]\w{0,63}>(?:[-+0]?\d{0,4}(?:\.\d{1,4})?[bdiouxXeEfgGaAcps](?![A-Za-z0-9_]))?",
         "Ruby, Kernel#format",
     ),
+    System(
+        "ICU's quoted marks",
+        r"'</?[A-Za-z][^<>']{0,500}>'|'<'/?[A-Za-z][^<>]{0,500}'>'|'[{}]'",
+        "unicode-org.github.io/icu, MessageFormat",
+    ),
     System("Java's MessageFormat, .NET, Python's format, ICU, Fluent", r"\{[^{}]{0,200}\}", "java.text.MessageFormat"),
     System("Vue I18n's links", r"@(?:\.\w{1,20})?:(?:\([\w.]{1,100}\)|[\w.]{0,99}\w)", "vue-i18n.intlify.dev"),
     System("Chrome's messages", r"\$[A-Za-z_]\w{0,63}\$", "developer.chrome.com, chrome.i18n"),
@@ -128,7 +133,7 @@ SYSTEMS = (
 """The kinds of placeholders. Where two fit, the first is taken."""
 _KINDS = tuple(system.pattern for system in SYSTEMS)
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
-_MAY_BEGIN = re.compile(rf"[%${{<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
+_MAY_BEGIN = re.compile(rf"[%${{}}<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
 """A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
     r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
