@@ -249,6 +249,41 @@ def test_word(tmp_path: Path) -> None:
     assert len(tagged) == len(made.paragraphs[2].runs)
 
 
+def other_prefix(data: bytes, elements: str, attributes: str, namespace: str = "") -> bytes:
+    """A Word file with other prefixes than `w:`, and, it may be, in another namespace."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if b"wordprocessingml/2006/main" in text and name.endswith(".xml"):
+                text = re.sub(rb"(</?)w:", rb"\1" + elements.encode(), text)
+                text = re.sub(rb"(\s)w:(?=\w+=)", rb"\1" + attributes.encode(), text)
+                both = dict.fromkeys((elements, attributes))
+                names = "".join(f'xmlns{":" * bool(one)}{one.rstrip(":")}="{WORD}" ' for one in both)
+                text = text.replace(f'xmlns:w="{WORD}"'.encode(), names.encode())
+                text = text.replace(WORD.encode(), namespace.encode()) if namespace else text
+            new.writestr(name, text)
+    return out.getvalue()
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+@pytest.mark.parametrize(
+    ("elements", "attributes", "namespace"),
+    [("ns0:", "ns0:", ""), ("", "wd:", ""), ("w:", "w:", "http://purl.oclc.org/ooxml/wordprocessingml/main")],
+)
+def test_word_with_any_prefix_and_in_the_strict_namespace(
+    tmp_path: Path, elements: str, attributes: str, namespace: str
+) -> None:
+    usual = word_file(tmp_path)
+    expected = other_prefix(bilingual("docx", usual), elements, attributes, namespace)
+    out = bilingual("docx", other_prefix(usual, elements, attributes, namespace))
+    with zipfile.ZipFile(io.BytesIO(out)) as made, zipfile.ZipFile(io.BytesIO(expected)) as like:
+        for name in like.namelist():
+            assert made.read(name) == like.read(name), name
+
+
 def test_contents_and_text_boxes_of_word() -> None:
     w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     row = ROWS["docx"]

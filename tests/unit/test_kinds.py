@@ -288,6 +288,7 @@ ROWS: dict[str, Row] = {
         for kind, type in MIMETYPES.items()
         if kind != "epub"
     },
+    "fodt": Row(**{**vars(OPENDOCUMENT), "part": ""}),
     "epub": Row(
         **{
             **vars(HTML),

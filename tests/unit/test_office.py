@@ -3,10 +3,12 @@
 import codecs
 import io
 import re
+import unicodedata
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from tests.errors import raises_error
@@ -130,6 +132,31 @@ def test_a_media_type_tells_a_part_that_no_relationship_leads_to() -> None:
     assert texts("a.docx", data) == ["Hemd", "Jacke"]
 
 
+def unmarked(data: bytes) -> bytes:
+    """A zip file whose names are in UTF-8, which no longer says so."""
+    out = bytearray(data)
+    for sign, place in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
+        for found in re.finditer(re.escape(sign), data):
+            out[found.start() + place] &= ~8
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", ["Übung.xhtml", "U\u0308bung.xhtml", "%C3%9Cbung.xhtml"])
+def test_names_of_parts_in_utf_8_need_no_mark(name: str) -> None:
+    page = ("application/xhtml+xml", "<html><body><p>Hemd</p></body></html>")
+    data = unmarked(book({name: page, "Bild Ä.svg": ("image/svg+xml", "<svg/>")}))
+    assert texts("a.epub", data) == ["Hemd"]
+    out = after("a.epub", data)
+    assert "<p>Urzq</p>" in out["OPS/Übung.xhtml"]
+    assert "OPS/Bild Ä.svg" in out
+
+
+def test_names_of_parts_in_the_encoding_of_dos_stay_what_they_are() -> None:
+    data = unmarked(package("w.xml", {"w.xml": f"<w:document {W}>{paragraph('Hemd')}</w:document>", "\xe9.png": ""}))
+    data = data.replace("\xe9.png".encode(), b"\x82.pnga")  # as long as before
+    assert "\xe9.pnga" in after("a.docx", data)
+
+
 @pytest.mark.parametrize(
     ("type", "suffix", "kind"),
     [
@@ -236,6 +263,69 @@ def test_what_a_reader_sees_of_a_document_is_read_or_counted(body: str, shown: l
         for said in text.split():
             assert f">{said}<" not in out
             assert codecs.encode(said, "rot13") in out
+
+
+def swapped(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+    """A translation in which what a pair is around comes first."""
+    for unit in units:
+        places = [place for place, item in enumerate(unit.items) if isinstance(item, Code) and item.pair >= 0]
+        begin, end = (places[0], places[1] + 1) if places else (0, 0)
+        yield unit.items[begin:end] + unit.items[:begin] + unit.items[end:]
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        ("a.docx", "<w:bookmarkStart w:id='1' w:name='x'/>", "<w:bookmarkEnd w:id='1'/>"),
+        ("a.docx", "<w:commentRangeStart w:id='1'/>", "<w:commentRangeEnd w:id='1'/>"),
+        ("a.docx", "<w:permStart w:id='1' w:edGrp='everyone'/>", "<w:permEnd w:id='1'/>"),
+        ("a.odt", "<text:bookmark-start text:name='x'/>", "<text:bookmark-end text:name='x'/>"),
+        ("a.odt", "<text:reference-mark-start text:name='x'/>", "<text:reference-mark-end text:name='x'/>"),
+        ("a.odt", "<text:toc-mark-start text:id='x'/>", "<text:toc-mark-end text:id='x'/>"),
+        ("a.odt", "<text:change-start text:change-id='x'/>", "<text:change-end text:change-id='x'/>"),
+        ("a.odt", "<office:annotation office:name='x'/>", "<office:annotation-end office:name='x'/>"),
+    ],
+)
+def test_the_ends_of_a_range_are_a_pair_around_its_words(name: str, begin: str, end: str) -> None:
+    part, data = "content.xml", odf(f"<text:p>Das {begin}Hemd{end} da</text:p>")
+    if name == "a.docx":
+        part, data = "word/document.xml", word(f"<w:p>{run_of('Das ')}{begin}{run_of('Hemd')}{end}{run_of('da')}</w:p>")
+    with zipfile.ZipFile(io.BytesIO(document(name, data).translated(swapped))) as file:
+        out = file.read(part).decode()
+    assert out.index(begin) < out.index("Hemd") < out.index(end) < out.index("Das")
+
+
+def test_a_range_with_one_end_in_a_paragraph_is_a_code_that_stands_alone() -> None:
+    ends = ("<w:bookmarkStart w:id='1' w:name='x'/>", "<w:bookmarkEnd w:id='2'/>")
+    data = word(f"<w:p>{run_of('Das ')}{ends[0]}{run_of('Hemd ')}{ends[1]}{run_of('da')}</w:p>")
+    [unit] = document("a.docx", data).texts()
+    assert [item.kind for item in unit.items if isinstance(item, Code)] == ["alone", "alone"]
+
+
+def run_of(text: str) -> str:
+    space = ' xml:space="preserve"' if text != text.strip() else ""
+    return f"<w:r><w:t{space}>{text}</w:t></w:r>"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        '<w:rFonts w:hint="eastAsia"/>', '<w:lang w:val="de-DE"/>', "<w:noProof/>",
+        "<w:rPrChange w:id='5' w:author='x'><w:rPr><w:b/></w:rPr></w:rPrChange>",
+    ],
+)  # fmt: skip
+def test_runs_that_look_the_same_are_one_text(properties: str) -> None:
+    changed = f"<w:r><w:rPr>{properties}</w:rPr><w:t>Hemd</w:t></w:r>"
+    assert [unit.items for unit in document("a.docx", word(f"<w:p>{run_of('Das ')}{changed}</w:p>")).texts()] == [
+        ("Das Hemd",)
+    ]
+
+
+def test_runs_of_two_languages_on_a_slide_are_one_text() -> None:
+    own, other = '<a:rPr lang="ja-JP" altLang="en-US"/>', '<a:rPr kumimoji="1" lang="en-US" altLang="ja-JP" dirty="0"/>'
+    both = f"<a:p><a:r>{own}<a:t>Das </a:t></a:r><a:r>{other}<a:t>Hemd</a:t></a:r></a:p>"
+    data = slides({"s.xml": f"<p:sld {P}><p:sp>{both}</p:sp></p:sld>"}, {"s.xml": "slide"})
+    assert [unit.items for unit in document("a.pptx", data).texts()] == [("Das Hemd",)]
 
 
 def test_entries_of_an_index_are_texts_though_word_cuts_them_into_runs() -> None:
@@ -345,6 +435,12 @@ def test_masters_are_read_but_for_prompts_and_hidden_slides_are_left_on_demand()
     assert texts("a.pptx", data, asides_of([], ["hidden"])) == ["Firma"]
     out = after("a.pptx", data)
     assert "lang='en-US'/><a:t>Urzq" in out["s.xml"]
+
+
+def test_names_of_sections_of_slides() -> None:
+    section = "<p14:section xmlns:p14='x' name='Hemd' id='{1}'/>"
+    data = slides({"p.xml": f"<p:presentation {P}>{section}</p:presentation>"}, {})
+    assert texts("a.pptx", data) == ["Hemd"]
 
 
 @pytest.mark.parametrize(
@@ -507,6 +603,24 @@ def test_fields_that_formulas_name_keep_their_names() -> None:
     assert kept("a.xlsx", data)["headings of tables, which formulas name"] == 1
 
 
+def test_readings_of_a_cell_go_with_the_characters_that_they_count() -> None:
+    reading = "<rPh sb='0' eb='4'><t>ヘムド</t></rPh><phoneticPr fontId='1'/>"
+    cells = f"<si><t>Hemd</t>{reading}</si><si><r><t>Rot</t></r>{reading}</si><si><t>7</t>{reading}</si>"
+    out = after("a.xlsx", sheet("", f"<sst>{cells}</sst>"))["x/s.xml"]
+    changed = cells.replace(reading, "<phoneticPr fontId='1'/>", 2).replace("Hemd", "Urzq").replace("Rot", "Ebg")
+    assert out == f"<sst>{changed}</sst>"
+
+
+def test_lists_of_form_controls_and_records_of_pivot_tables() -> None:
+    more = {
+        "c.xml": ("ctrlProp", '<formControlPr><itemLst><item val="Rot"/></itemLst></formControlPr>'),
+        "r.xml": ("pivotCacheRecords", '<pivotCacheRecords><r><s v="Ja"/></r></pivotCacheRecords>'),
+    }
+    out = after("a.xlsx", sheet("", more=more))
+    assert '<item val="Ebg"/>' in out["x/c.xml"]
+    assert '<s v="Wn"/>' in out["x/r.xml"]
+
+
 def test_slicers_follow_the_cells() -> None:
     more = {
         "p.xml": ("pivotCacheDefinition", '<p><cacheField name="Das Hemd"/></p>'),
@@ -658,6 +772,25 @@ def test_asides_of_opendocument() -> None:
     assert "<text:p>Jrt</text:p>" in after("a.odt", data, asides_of(["changes"], []))["content.xml"]
 
 
+def test_a_document_in_one_file_is_read_as_one_of_several_parts_is() -> None:
+    picture = "<draw:image><office:binary-data>aGVtZA==\nHemd</office:binary-data></draw:image>"
+    paragraph = f"<text:p>Das <draw:frame>{picture}</draw:frame> da</text:p>"
+    meta = "<office:meta><dc:title>Hemd</dc:title><dc:language>de-DE</dc:language></office:meta>"
+    formula = '<table:table-cell table:formula="of:=[.A1]=&quot;ja&quot;"/>'
+    language = '<style:text-properties fo:language="de" fo:country="DE"/>'
+    whole = f"<office:document>{meta}{language}{paragraph}{CELL.format('Ja')}{formula}</office:document>"
+    changed = {
+        "Das ": "Qnf ", " da<": " qn<", ">Hemd<": ">Urzq<", "p>Ja<": "p>Wn<", ";ja&": ";Wn&", "de-DE": "en-US",
+        '"de"': '"en"', '"DE"': '"US"',
+    }  # fmt: skip
+    expected = whole
+    for before, new in changed.items():
+        expected = expected.replace(before, new)
+    assert document("a.fods", whole.encode()).translated(rotated).decode() == expected
+    with raises_error(Error.WRONG_FILE_TYPE):
+        format_of(Path("a.fodt"), odf(""))
+
+
 def test_charts_inside_of_opendocument_are_parts_of_it() -> None:
     manifest = '<file-entry full-path="Object 1/" media-type="application/vnd.oasis.opendocument.chart"/>'
     data = odf("<text:p>Rot</text:p>", more={"Object 1/content.xml": "<c><text:p>Hemd</text:p></c>"}, manifest=manifest)
@@ -687,7 +820,7 @@ def book(
         file.writestr(place, f'<package xml:lang="de"><metadata>{metadata}</metadata>{rows}</package>')
         for name, (_, text) in items.items():
             folder = place.rpartition("/")[0]
-            file.writestr(f"{folder}/{name}".removeprefix("/").replace("%20", " "), text)
+            file.writestr(unicodedata.normalize("NFC", unquote(f"{folder}/{name}".removeprefix("/"))), text)
     return out.getvalue()
 
 
@@ -704,6 +837,25 @@ def test_chapters_are_found_by_their_media_type(name: str, place: str) -> None:
         page.replace("Hemd", "Urzq").replace('"de"', '"en"')
         == out[f"{folder}/{name}".removeprefix("/").replace("%20", " ")]
     )
+
+
+LOCK = "<encryption><e:CipherData xmlns:e='x'><e:CipherReference URI='{}'/></e:CipherData></encryption>"
+
+
+def test_a_book_whose_chapters_are_encrypted_is_refused_and_one_with_encrypted_fonts_is_not() -> None:
+    page = ("application/xhtml+xml", "<html><body><p>Hemd</p></body></html>")
+    font = ("font/otf", "")
+    locked = {"META-INF/encryption.xml": ("", LOCK.format("a%20b.xhtml"))}
+    with raises_error(Error.LOCKED, "a b.xhtml"):
+        texts("a.epub", book({"a%20b.xhtml": page, **locked}, place="b.opf"))
+    fonts = {"META-INF/encryption.xml": ("", LOCK.format("f.otf"))}
+    assert texts("a.epub", book({"a.xhtml": page, "f.otf": font, **fonts}, place="b.opf")) == ["Hemd"]
+
+
+def test_opendocument_with_a_password_is_refused() -> None:
+    entry = '<file-entry full-path="content.xml" media-type="text/xml"><encryption-data checksum="x"/></file-entry>'
+    with raises_error(Error.LOCKED, "password"):
+        texts("a.odt", odf("", manifest=entry))
 
 
 def test_the_title_and_the_language_of_a_book() -> None:

@@ -199,6 +199,8 @@ class Format:
     passes: tuple[Pass, ...] = ()
     parts_of: Callable[[Package], Mapping[str, Part]] | None = None
     """Of a package: its parts that hold text, by name; the others are copied."""
+    part_of: Callable[[str], Part] | None = None
+    """Of the text of a file: how it is read, where that hangs on the text; without it `passes` and `finish` say it."""
     finish: Finish | None = None
     declares: Declares = ""
     """The way in which the file, or each part, says its encoding."""

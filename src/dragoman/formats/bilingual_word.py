@@ -6,11 +6,13 @@ same paragraph, after a line break. What has a name or comes once (bookmarks, co
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Literal
 
 from dragoman.formats.base import Edit, Item, Options, Unit, spliced
 from dragoman.formats.language import of_office
-from dragoman.formats.xml import Event, after, events, local
+from dragoman.formats.office import prefix_of
+from dragoman.formats.xml import Event, after, attribute, events, local
 from dragoman.languages.codes import tag_of
 
 ONCE = frozenset({
@@ -21,11 +23,10 @@ ONCE = frozenset({
     "dataBinding", "id",
 })  # fmt: skip
 _ID = re.compile(r"\s\w+:(?:paraId|textId|rsid\w*)=\"[^\"]*\"")
-_INSIDE = r"(?:(?!</w:rPr>|<w:lang\b).)*"
-_LANGUAGE = re.compile(
-    rf"(<w:rPr>{_INSIDE}?)(?=(?:<w:(?:eastAsianLayout|specVanish|oMath|rPrChange)\b{_INSIDE})?</w:rPr>)", re.DOTALL
+_NAMESPACE = re.compile(
+    r"xmlns:(\w+)=[\"']http://(?:schemas\.openxmlformats\.org|purl\.oclc\.org/ooxml)/wordprocessingml/\S*main[\"']"
 )
-"""The properties of a run that name no language, up to the place of the language among them."""
+"""The prefix of Word's attributes, which have one where its elements have none."""
 
 Place = Literal["below", "within", "instead"]
 """Where the translation of a paragraph goes: below it, in it, in the place of its text."""
@@ -39,10 +40,10 @@ def places_by_style(styles: str) -> dict[str, Place]:
     """
     places: dict[str, Place] = {}
     basis: dict[str, str] = {}
-    for style in re.findall(r"<w:style\b.*?</w:style>", styles, re.DOTALL):
-        name = "".join(re.findall(r'\sw:styleId="([^"]*)"', style)[:1])
-        basis[name] = "".join(re.findall(r'<w:basedOn\s+w:val="([^"]*)"', style)[:1])
-        if re.search(r'<w:name\s+w:val="(?:toc \d|table of figures|index \d)', style, re.IGNORECASE):
+    for _, style in re.findall(r"<((?:\w+:)?)style\b(.*?)</\1style>", styles, re.DOTALL):
+        name = "".join(re.findall(r'\s\w+:styleId="([^"]*)"', style)[:1])
+        basis[name] = "".join(re.findall(r'[<:]basedOn\s+\w+:val="([^"]*)"', style)[:1])
+        if re.search(r'[<:]name\s+\w+:val="(?:toc \d|table of figures|index \d)', style, re.IGNORECASE):
             places[name] = "instead"
         elif _is_numbered(style):
             places[name] = "within"
@@ -57,8 +58,8 @@ def places_by_style(styles: str) -> dict[str, Place]:
 
 def _is_numbered(properties: str) -> bool:
     """True for properties with a number, or a level of the outline."""
-    number = re.search(r'<w:numId\s+w:val="(\d+)"', properties)
-    level = re.search(r'<w:outlineLvl\s+w:val="(\d)"', properties)
+    number = re.search(r'[<:]numId\s+\w+:val="(\d+)"', properties)
+    level = re.search(r'[<:]outlineLvl\s+\w+:val="(\d)"', properties)
     return (number is not None and number[1] != "0") or (level is not None and level[1] != "9")
 
 
@@ -71,24 +72,25 @@ def beside(
     items: Sequence[Item],
 ) -> Iterator[Edit]:
     """The edits that put the translation of a paragraph below its source."""
-    opening, closing = paragraph[0], paragraph[-1]
+    opening, closing, prefix = paragraph[0], paragraph[-1], prefix_of(paragraph)
     has_properties = len(paragraph) > 2 and local(paragraph[1].name) == "pPr"
     begin = paragraph[after(paragraph, 1) - 1].end if has_properties else opening.end
     properties = text[opening.end : begin]
-    style = re.search(r'<w:pStyle\s+w:val="([^"]*)"', properties)
+    style = re.search(r'[<:]pStyle\s+\w+:val="([^"]*)"', properties)
     place = styles.get(style[1], "below") if style else "below"
     raw = f"{text[begin : unit.start]}{unit.render(items)}{text[unit.end : closing.start]}"
-    if place == "instead" or raw.count('w:fldCharType="begin"') != raw.count('w:fldCharType="end"'):
-        yield Edit(unit.start, unit.end, _in_language(unit.render(items), options))
+    in_language = partial(_in_language, prefix, prefix or _prefix_of_attributes(text), options)
+    if place == "instead" or raw.count(':fldCharType="begin"') != raw.count(':fldCharType="end"'):
+        yield Edit(unit.start, unit.end, in_language(unit.render(items)))
         return
-    copied = _in_language(_copied(raw), options)
+    copied = in_language(_copied(raw))
     if _is_numbered(properties) or place == "within":
-        yield Edit(closing.start, closing.start, f"<w:r><w:br/></w:r>{copied}")
+        yield Edit(closing.start, closing.start, f"<{prefix}r><{prefix}br/></{prefix}r>{copied}")
         return
-    for section in re.finditer(r"<w:sectPr\b.*?</w:sectPr>|<w:sectPr\b[^<>]*/>", properties, re.DOTALL):
+    for section in re.finditer(rf"<{prefix}sectPr\b(?:[^<>]*/>|.*?</{prefix}sectPr>)", properties, re.DOTALL):
         yield Edit(opening.end + section.start(), opening.end + section.end(), "")  # it ends with the translation
     own = _copied(properties, ONCE - {"sectPr"})
-    yield Edit(closing.end, closing.end, f"{_ID.sub('', text[opening.start : opening.end])}{own}{copied}</w:p>")
+    yield Edit(closing.end, closing.end, f"{_ID.sub('', text[opening.start : opening.end])}{own}{copied}</{prefix}p>")
 
 
 def _copied(markup: str, once: Collection[str] = ONCE) -> str:
@@ -99,19 +101,35 @@ def _copied(markup: str, once: Collection[str] = ONCE) -> str:
     at = 1
     while at < len(page):
         event = page[at]
-        is_page = local(event.name) == "br" and event.attributes.get("w:type") in ("page", "column")
+        is_page = local(event.name) == "br" and attribute(event, "type") in ("page", "column")
         end = after(page, at) if event.kind == "start" and (local(event.name) in once or is_page) else at + 1
         if end > at + 1:
-            edits.append(Edit(event.start - shift, page[end - 1].end - shift, "<w:br/>" if is_page else ""))
+            edits.append(Edit(event.start - shift, page[end - 1].end - shift, f"<{event.name}/>" if is_page else ""))
         at = end
     return _ID.sub("", spliced(markup, edits))
 
 
-def _in_language(runs: str, options: Options) -> str:
-    """Runs that say that they are in the target language."""
-    if not options.languages[1]:
+@lru_cache(maxsize=1)
+def _prefix_of_attributes(text: str) -> str:
+    found = _NAMESPACE.search(text)
+    return f"{found[1]}:" if found else ""
+
+
+def _in_language(prefix: str, attributes: str, options: Options, runs: str) -> str:
+    """Runs that say that they are in the target language. `prefix`: of elements; `attributes`: the prefix of those."""
+    if not options.languages[1] or not attributes:
         return runs
-    language = f'<w:lang w:val="{tag_of(options.languages[1], "de-DE")}"/>'
-    runs = re.sub(r"(<w:r(?:\s[^<>]*)?>)(?!<w:rPr\b|\s*<w:fldChar)", r"\1<w:rPr></w:rPr>", runs)
-    runs = re.sub(r"<w:rPr\s*/>", "<w:rPr></w:rPr>", runs)
-    return of_office(_LANGUAGE.sub(rf"\1{language}", runs), options)
+    runs = re.sub(
+        rf"(<{prefix}r(?:\s[^<>]*)?>)(?!<{prefix}rPr\b|\s*<{prefix}fldChar)", rf"\1<{prefix}rPr></{prefix}rPr>", runs
+    )
+    runs = re.sub(rf"<{prefix}rPr\s*/>", f"<{prefix}rPr></{prefix}rPr>", runs)
+    language = f'<{prefix}lang {attributes}val="{tag_of(options.languages[1], "de-DE")}"/>'
+    return of_office(_without_language(prefix).sub(rf"\1{language}", runs), options)
+
+
+@lru_cache
+def _without_language(prefix: str) -> re.Pattern[str]:
+    """The properties of a run that name no language, up to the place of the language among them."""
+    inside = rf"(?:(?!</{prefix}rPr>|<{prefix}lang\b).)*"
+    behind = rf"(?:<{prefix}(?:eastAsianLayout|specVanish|oMath|rPrChange)\b{inside})?</{prefix}rPr>"
+    return re.compile(rf"(<{prefix}rPr>{inside}?)(?={behind})", re.DOTALL)

@@ -117,7 +117,9 @@ class Document:
     def _parts(self) -> Iterator[tuple[str, bytes, Part]]:
         """(name, bytes, how it is read) of the file, or of each of its parts that hold text, in the file's order."""
         if self.format.parts_of is None:
-            yield self.options.name, self.data, Part(self.format.passes, self.format.finish)
+            made = self.format.part_of
+            part = made(self._decoded(self.data, self.options.name)[0]) if made else None
+            yield self.options.name, self.data, part or Part(self.format.passes, self.format.finish)
             return
         package = Package(self.data, self.options.name)
         parts = self.format.parts_of(package)
@@ -345,6 +347,9 @@ FORMATS: dict[str, Format] = {
     "ods": Format("an OpenDocument spreadsheet", (".ods", ".ots"), parts_of=opendocument.parts, declares="xml"),
     "odp": Format("an OpenDocument presentation", (".odp", ".otp"), parts_of=opendocument.parts, declares="xml"),
     "odg": Format("an OpenDocument drawing", (".odg", ".otg"), parts_of=opendocument.parts, declares="xml"),
+    "fodt": Format(
+        "flat OpenDocument", (".fodt", ".fods", ".fodp", ".fodg"), part_of=opendocument.flat, declares="xml"
+    ),
     "epub": Format("an e-book", (".epub",), parts_of=epub.parts, declares="xml", goes_bilingual=True),
     "po": Format("a gettext catalogue", (".po", ".pot"), (po.units,), declares="po", finish=po.with_header),
     "xliff": Format(

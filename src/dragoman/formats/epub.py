@@ -4,9 +4,11 @@ The container names the book's package file, and that lists every part with its 
 """
 
 import posixpath
+import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from dragoman.errors import Error
 from dragoman.formats import html
 from dragoman.formats.base import Options, Part, aside
 from dragoman.formats.encoding import decoded
@@ -16,6 +18,7 @@ from dragoman.formats.xml import Event, attribute, events, local
 from dragoman.formats.xml_texts import contents_of, values_of
 
 CONTAINER = "META-INF/container.xml"
+LOCKS = "META-INF/encryption.xml"
 BOOK = Part(
     (
         *aside(
@@ -36,15 +39,22 @@ OF_TYPES = {"application/xhtml+xml": CHAPTER, "text/html": CHAPTER, "application
 
 def parts(package: Package) -> dict[str, Part]:
     """The parts of a book that hold text: those that its package files list, whatever they are called."""
-    names = {name.lower(): name for name in package.names()}
+    names = {_plain(name): name for name in package.names()}
+    locked = {
+        _plain(unquote(attribute(tag, "URI"))) for tag in _tags(package, names.get(_plain(LOCKS)), "CipherReference")
+    }
     found: dict[str, Part] = {}
-    for root in _tags(package, names.get(CONTAINER.lower()), "rootfile"):
-        book = names.get(unquote(attribute(root, "full-path")).lower())
+    for root in _tags(package, names.get(_plain(CONTAINER)), "rootfile"):
+        book = names.get(_plain(unquote(attribute(root, "full-path"))))
         for item in _tags(package, book, "item"):
             address = unquote(attribute(item, "href").partition("#")[0])
-            name = names.get(posixpath.normpath(posixpath.join(posixpath.dirname(str(book)), address)).lower())
+            name = names.get(_plain(posixpath.normpath(posixpath.join(posixpath.dirname(str(book)), address))))
             part = OF_TYPES.get(attribute(item, "media-type").strip().lower())
             if name is not None and part is not None:
+                if _plain(name) in locked:  # letters of fonts often are, which nobody reads here
+                    raise Error.LOCKED(
+                        f"its part {name!r} is encrypted (DRM)", "get the book without it", file=package.name
+                    )
                 found[name] = part
         if book is not None:
             found[book] = BOOK
@@ -54,6 +64,11 @@ def parts(package: Package) -> dict[str, Part]:
 def media_type(package: Package) -> str:
     """The media type of books, for a package that has a container file but does not say what it is."""
     return "application/epub+zip" if CONTAINER in package.names() else ""
+
+
+def _plain(name: str) -> str:
+    """A part's name as names are compared: without regard to case and to the way in which accents are written."""
+    return unicodedata.normalize("NFC", name).lower()
 
 
 def _tags(package: Package, part: str | None, name: str) -> Iterator[Event]:

@@ -30,8 +30,13 @@ FIELDS_OF_TEXT = (
     "FORMTEXT", "FORMDROPDOWN", "FILLIN", "ASK", "IF", "AUTOTEXT", "AUTOTEXTLIST", "INCLUDETEXT", "MACROBUTTON",
 )  # fmt: skip
 """Fields whose result is text of the document; that of others is a number, a date or a name."""
-PROOFING = re.compile(r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|\s(?:lang|dirty|err|smtClean|noProof)=\"[^\"]*\"")
-"""Differences of formatting that nobody sees: the language of spelling checkers."""
+PROOFING = re.compile(
+    r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|<((?:\w+:)?)rPrChange\b.*?</\1rPrChange>|<(?:\w+:)?rFonts\s+(?:\w+:)?hint=\"\w*\"\s*/>"
+    r"|\s(?:(?:alt)?[lL]ang|dirty|err|smtClean|noProof|kumimoji|(?:\w+:)?hint)=\"[^\"]*\"",
+    re.DOTALL,
+)
+"""Differences of formatting that nobody sees: the language of spelling checkers, which font a mark is from that both of
+two scripts have, what the formatting was before somebody changed it."""
 
 
 _HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"\s*/)?>")
@@ -155,8 +160,21 @@ def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
             at += 1
         else:
             if tag not in ("pPr", *IGNORED):
-                yield whole._replace(kind="break" if tag in BREAKS else "alone"), None
+                kind, name = end_of_range(tag, attribute(event, "id"))
+                yield whole._replace(kind="break" if tag in BREAKS else kind, name=name), None
             at = stop
+
+
+def end_of_range(tag: str, id: str) -> tuple[Kind, str]:
+    """(kind, name) of an element without content that may be an end of a range: of a bookmark, of what a comment is on.
+
+    >>> end_of_range("bookmarkStart", "1"), end_of_range("bookmark-end", "1"), end_of_range("drawing", "")
+    (('open', 'bookmark 1'), ('close', 'bookmark 1'), ('alone', 'drawing'))
+    """
+    found = re.fullmatch(r"([\w-]+?)-?(start|end)", tag, re.IGNORECASE) if id else None
+    if found is None:
+        return "alone", tag
+    return ("open" if found[2].lower() == "start" else "close"), f"{found[1]} {id}"
 
 
 def _content(inside: Sequence[Event], name: str) -> Sequence[Event] | None:

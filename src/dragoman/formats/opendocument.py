@@ -7,17 +7,18 @@ descriptions of pictures, entries of lists, buttons, captions of indexes, the ti
 import html
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from dragoman.errors import Error
 from dragoman.formats import formulas
 from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left_aside, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Kind, Token, units_of
-from dragoman.formats.language import in_element, of_opendocument
-from dragoman.formats.office import FIELDS, PROPERTIES, READINGS
+from dragoman.formats.language import in_element, of_opendocument, one_after_another
+from dragoman.formats.office import FIELDS, PROPERTIES, READINGS, end_of_range
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
 from dragoman.formats.xml_texts import contents_of, places_of, values_of
@@ -32,6 +33,8 @@ FIELDS_OF_TEXT = (
 BREAKS = ("line-break", "tab")
 """Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
 PARAGRAPHS = ("p", "h")
+_IDS = ("name", "id", "change-id")
+"""Attributes that the two ends of a range have in common."""
 NOT_TEXT = ("tracked-changes", "settings")
 MANIFEST = "META-INF/manifest.xml"
 CONTENTS = ("content.xml", "styles.xml")
@@ -74,12 +77,13 @@ _HIDDEN_STYLE = re.compile(
     r'<style:style\b[^<>]*?\sstyle:name="([^"]*)"[^<>]*>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'
     r'(?:table:display="false"|presentation:visibility="hidden")'
 )
+_LANGUAGE = in_element("dc:language")
 METADATA = Part(
     (
         *aside("metadata", contents_of(("dc:title", "dc:subject", "dc:description", "meta:keyword"), "metadata")),
         contents_of(("meta:user-defined",), "property", kept=PROPERTIES),
     ),
-    in_element("dc:language"),
+    _LANGUAGE,
 )
 
 
@@ -123,6 +127,10 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     tag, is_empty = local(element[0].name), element[-1].start == element[-1].end
     if tag in BREAKS or (tag == "s" and attribute(element[0], "c", "1") != "1"):
         return "break", ""
+    if tag == "annotation":
+        return "open", f"annotation {attribute(element[0], 'name')}"
+    if tag.endswith(("-start", "-end")):
+        return end_of_range(tag, next((id for name in _IDS if (id := attribute(element[0], name))), ""))
     return None if tag in (*PAIRS, *FIELDS_OF_TEXT) and not is_empty else ("alone", tag)
 
 
@@ -199,10 +207,24 @@ def parts(package: Package) -> dict[str, Part]:
     folders = ["", *(folder for folder, type in _media_types(package, names).items() if type.startswith(_TYPE))]
     contents = [names[folder + name] for folder in folders for name in CONTENTS if folder + name in names]
 
+    part = _contents(lambda: (decoded(package.read(name), name, "xml")[0] for name in contents))
+    return dict.fromkeys(contents, part) | {
+        names[name]: METADATA for folder in folders if (name := f"{folder}meta.xml") in names
+    }
+
+
+def flat(text: str) -> Part:
+    """A document that is one file (.fodt, .fods, .fodp, .fodg): how it is read."""
+    whole = _contents(lambda: [text])
+    return Part((*METADATA.passes, *whole.passes), one_after_another(_LANGUAGE, of_opendocument))
+
+
+def _contents(every: Callable[[], Iterable[str]]) -> Part:
+    """The way in which parts with text are read. `every`: all of them; formulas and filters name their cells."""
+
     @cache
     def texts() -> dict[str, str]:
-        whole = (decoded(package.read(name), name, "xml")[0] for name in contents)
-        return formulas.by_lower_case(text for part in whole for text in _texts_of_cells(part))
+        return formulas.by_lower_case(text for part in every() for text in _texts_of_cells(part))
 
     passes = (
         values_of(_VALUES, "what programs show"),
@@ -215,8 +237,7 @@ def parts(package: Package) -> dict[str, Part]:
         values_of({"table": ("name",)}, "sheet", formulas.SHEETS),
         contents_of(("number:text",), "format", kept=formulas.FORMATS),
     )
-    found = {name: Part(passes, of_opendocument) for name in contents}
-    return found | {names[name]: METADATA for folder in folders if (name := f"{folder}meta.xml") in names}
+    return Part(passes, of_opendocument)
 
 
 def _texts_of_cells(text: str) -> Iterator[str]:
@@ -234,8 +255,13 @@ def _texts_of_cells(text: str) -> Iterator[str]:
 
 
 def media_type(package: Package) -> str:
-    """The media type of a package by its own word: in its part `mimetype`, or in its manifest."""
+    """The media type of a package by its own word: in its part `mimetype`, or in its manifest.
+
+    Raises DragomanError where the manifest says how a part is encrypted.
+    """
     names = {name.replace("\\", "/"): name for name in package.names()}
+    if MANIFEST in names and b"encryption-data" in package.read(names[MANIFEST]):
+        raise Error.LOCKED("is protected by a password", "save it without one", file=package.name)
     if "mimetype" in names:
         return package.read(names["mimetype"]).strip().decode("latin-1")
     return _media_types(package, names).get("/", "")

@@ -24,7 +24,10 @@ class Package:
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
         try:
-            self._zip = zipfile.ZipFile(io.BytesIO(data))
+            try:  # many programs write names in UTF-8 without a word about it
+                self._zip = zipfile.ZipFile(io.BytesIO(data), metadata_encoding="utf-8")
+            except UnicodeDecodeError:
+                self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
             raise Error.DAMAGED(f"a broken zip file: {error}", file=name) from error
         infos = self._zip.infolist()

@@ -9,7 +9,7 @@ from dragoman.formats.encoding import decoded
 from dragoman.formats.language import of_office
 from dragoman.formats.office import described, paragraphs, parts_by_kind
 from dragoman.formats.package import Package
-from dragoman.formats.xml_texts import contents_of
+from dragoman.formats.xml_texts import contents_of, values_of
 
 PROMPT = "prompts of a layout, which no reader sees"
 _HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"")
@@ -43,5 +43,7 @@ KINDS = {
     "notesslide": Part(aside("notes", *SLIDE.passes), of_office),
     **dict.fromkeys(("slidemaster", "slidelayout", "notesmaster", "handoutmaster"), _MASTER),
     "comments": Part(aside("comments", contents_of(("text",), "comment"), paragraphs(0)), of_office),
-    **dict.fromkeys(("officedocument", "presentation"), Part(finish=of_office)),
+    **dict.fromkeys(
+        ("officedocument", "presentation"), Part((values_of({"section": ("name",)}, "section of slides"),), of_office)
+    ),
 }

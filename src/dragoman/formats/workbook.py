@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from dragoman.formats import formulas, opc
-from dragoman.formats.base import Code, Item, Options, Part, Pass, Unit, aside, has_letters, left_aside, plain
+from dragoman.formats.base import Code, Edit, Item, Options, Part, Pass, Unit, aside, has_letters, left_aside, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
@@ -34,7 +34,10 @@ COPIES = {
 }  # fmt: skip
 _FORMULAS = ("f", "formula", "formula1", "formula2", "definedName", "calculatedColumnFormula", "totalsRowFormula")
 _COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=\"([^\"]*)\"")
-_COPYING = ("table", "pivottable", "pivotcachedefinition", "slicercache", "slicer", "timelinecache", "timeline")
+_COPYING = (
+    "table", "pivottable", "pivotcachedefinition", "pivotcacherecords", "slicercache", "slicer", "timelinecache",
+    "timeline",
+)  # fmt: skip
 """Kinds of parts that repeat what cells say."""
 _FIELD = re.compile(r"<(?:\w+:)?cacheField\b[^<>]*?\sname=\"([^\"]*)\"")
 _STRINGS = ("sharedstrings", "worksheet")
@@ -113,6 +116,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[i
         **dict.fromkeys(("officedocument", "workbook", "sheet"), book),
         **dict.fromkeys(_COPYING, Part((formula_texts, copies))),
         "styles": Part((formats,)),
+        "ctrlprop": Part((values_of({"item": ("val",)}, "list entry"),)),
     }
 
 
@@ -136,6 +140,7 @@ def cells(columns: frozenset[str], visible: frozenset[int] | None = None) -> Pas
 def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
     tokens: list[RunToken] = []
     whole: list[Token] = []
+    readings: list[Edit] = []  # they count the characters of the source, and go with it
     for part in children(inside):
         start, end = part[0].start, part[-1].end
         tag = local(part[0].name)
@@ -149,12 +154,15 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
             if texts:
                 said = unescaped("".join(event.text for event in texts))
                 whole.append(Token("text", texts[0].start, texts[-1].end, said))
-        elif tag not in ("rPh", "phoneticPr"):
+        elif tag == "rPh":
+            readings.append(Edit(start, end, ""))
+        elif tag != "phoneticPr":
             tokens.append((Token("alone", start, end, text[start:end]), None))
-    yield from units_of(whole, where, _as_string, collapse=False)
+    for unit in units_of(whole, where, _as_string, collapse=False):
+        yield replace(unit, also=tuple(readings))
     if tokens:
         for unit in unit_of_runs(tokens, prefix_of(inside), where):
-            yield replace(unit, render=partial(_escaping, unit.render))
+            yield replace(unit, render=partial(_escaping, unit.render), also=tuple(readings))
 
 
 def unescaped(text: str) -> str:
