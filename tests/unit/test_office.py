@@ -669,6 +669,91 @@ def test_a_document_of_which_nothing_changes_keeps_its_language() -> None:
     assert document("a.docx", data).translated(rotated) == data
 
 
+DEFAULTS = "<w:docDefaults><w:rPrDefault>{}</w:rPrDefault><w:pPrDefault>{}</w:pPrDefault></w:docDefaults>"
+LATIN, ARABIC = ("de", "en", "ltr"), ("de", "ar", "rtl")
+BACK = ("he", "en", "ltr")
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "before", "expected"),
+    [
+        ("a.html", ARABIC, "<html><p>Rot", '<html dir="rtl"><p>Ebg'),
+        ("a.html", ARABIC, '<html lang="de" DIR=ltr><p dir="ltr">Rot<p dir="auto">7',
+         '<html lang="ar" DIR=rtl><p dir="rtl">Ebg<p dir="auto">7'),
+        ("a.html", ARABIC, '<html><p translate="no" dir="ltr">Rot</p>Rot',
+         '<html dir="rtl"><p translate="no" dir="ltr">Rot</p>Ebg'),
+        ("a.html", LATIN, '<html><p dir="ltr">Rot', '<html><p dir="ltr">Ebg'),
+        ("a.html", BACK, '<html dir="rtl"><p dir="ltr">Rot', '<html dir="ltr"><p dir="ltr">Ebg'),
+        ("a.fodt", ARABIC, '<a style:writing-mode="lr-tb"/><style:page-layout-properties x="1"/><text:p>Rot</text:p>',
+         '<a style:writing-mode="rl-tb"/><style:page-layout-properties style:writing-mode="rl-tb" x="1"/>'
+         "<text:p>Ebg</text:p>"),
+        ("a.fodt", ARABIC, '<a fo:text-align="start"/><a fo:text-align="center"/><text:p>Rot</text:p>',
+         '<a fo:text-align="right"/><a fo:text-align="center"/><text:p>Ebg</text:p>'),
+        ("a.fodt", BACK, '<a style:writing-mode="rl-tb"/><text:p>Rot</text:p>',
+         '<a style:writing-mode="lr-tb"/><text:p>Ebg</text:p>'),
+    ],
+)  # fmt: skip
+def test_the_direction_of_writing_of_text_files(
+    name: str, languages: tuple[str, str, str], before: str, expected: str
+) -> None:
+    if name == "a.fodt":
+        before, expected = (f"<office:document>{text}</office:document>" for text in (before, expected))
+    made = Document(before.encode(), format_of(Path(name), before.encode()), Options(name, languages[:2]))
+    assert made.translated(rotated).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("languages", "before", "expected"),
+    [
+        (ARABIC, DEFAULTS.format("<w:rPr/>", "<w:pPr/>"),
+         DEFAULTS.format("<w:rPr><w:rtl/></w:rPr>", "<w:pPr><w:bidi/></w:pPr>")),
+        (ARABIC, "<w:rPrDefault/><w:pPrDefault/>",
+         "<w:rPrDefault><w:rPr><w:rtl/></w:rPr></w:rPrDefault><w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>"),
+        (ARABIC, DEFAULTS.format("<w:rPr><w:sz w:val='2'/><w:em w:val='dot'/></w:rPr>",
+                                 "<w:pPr><w:tabs/><w:spacing w:after='0'/><w:jc w:val='left'/></w:pPr>"),
+         DEFAULTS.format("<w:rPr><w:sz w:val='2'/><w:rtl/><w:em w:val='dot'/></w:rPr>",
+                         "<w:pPr><w:tabs/><w:bidi/><w:spacing w:after='0'/><w:jc w:val='left'/></w:pPr>")),
+        (ARABIC, DEFAULTS.format('<w:rPr><w:b/><w:rtl w:val="0"/></w:rPr>', "<w:pPr><w:keepNext/><w:bidi/></w:pPr>"),
+         DEFAULTS.format("<w:rPr><w:b/><w:rtl/></w:rPr>", "<w:pPr><w:keepNext/><w:bidi/></w:pPr>")),
+        (ARABIC, "<w:tblPr><w:tblStyle w:val='x'/><w:tblW w:w='0'/></w:tblPr><w:tblPr/>",
+         "<w:tblPr><w:tblStyle w:val='x'/><w:bidiVisual/><w:tblW w:w='0'/></w:tblPr><w:tblPr/>"),
+        (BACK, DEFAULTS.format("<w:rPr><w:rtl/></w:rPr>", "<w:pPr><w:bidi/></w:pPr>"),
+         DEFAULTS.format('<w:rPr><w:rtl w:val="0"/></w:rPr>', '<w:pPr><w:bidi w:val="0"/></w:pPr>')),
+        (LATIN, DEFAULTS.format("<w:rPr/>", "<w:pPr/>"), DEFAULTS.format("<w:rPr/>", "<w:pPr/>")),
+        (ARABIC, '<a:lvl1pPr algn="l" rtl="0"/><a:pPr/><a:pPr algn="ctr"/><a:tblPr firstRow="1"/>',
+         '<a:lvl1pPr algn="r" rtl="1"/><a:pPr rtl="1"/><a:pPr rtl="1" algn="ctr"/><a:tblPr rtl="1" firstRow="1"/>'),
+        (BACK, '<a:lvl1pPr algn="r" rtl="1"/>', '<a:lvl1pPr algn="l" rtl="0"/>'),
+    ],
+)  # fmt: skip
+def test_the_direction_of_writing_of_office(languages: tuple[str, str, str], before: str, expected: str) -> None:
+    data = word(paragraph("Hemd"), {"word/s.xml": f"<w:styles {W} {A}>{before}</w:styles>"}, {"s.xml": "styles"})
+    out = Document(data, FORMATS["docx"], Options("a.docx", languages[:2])).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert file.read("word/s.xml").decode() == f"<w:styles {W} {A}>{expected}</w:styles>"
+
+
+@pytest.mark.parametrize(
+    ("languages", "before", "expected"),
+    [
+        (ARABIC, '<sheetView workbookViewId="0"/>', '<sheetView rightToLeft="1" workbookViewId="0"/>'),
+        (BACK, "<sheetView rightToLeft='1'/>", "<sheetView rightToLeft='0'/>"),
+        (LATIN, "<sheetView/>", "<sheetView/>"),
+    ],
+)
+def test_the_side_on_which_the_first_column_stands(languages: tuple[str, str, str], before: str, expected: str) -> None:
+    out = Document(sheet(before), FORMATS["xlsx"], Options("a.xlsx", languages[:2])).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert file.read("x/b.xml").decode() == f"<worksheet>{expected}</worksheet>"
+
+
+def test_the_side_on_which_the_next_page_of_a_book_stands() -> None:
+    data = book({"a.xhtml": ("application/xhtml+xml", "<html><p>Rot</p></html>")}, "<spine toc='n'/>")
+    out = Document(data, FORMATS["epub"], Options("a.epub", ARABIC[:2])).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert "<spine page-progression-direction=\"rtl\" toc='n'/>" in file.read("OPS/b.opf").decode()
+        assert file.read("OPS/a.xhtml").decode() == '<html dir="rtl"><p>Ebg</p></html>'
+
+
 # -- OpenDocument and books ----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, plain
 from dragoman.formats.html_pieces import EMBEDDED, RAW, VOID, Piece, Tag, scan
-from dragoman.languages.codes import script_of, tag_of
+from dragoman.languages.codes import direction_of, tag_of
 
 ONCE = (
     EMBEDDED | RAW | {"img", "image", "input", "svg", "math", "template", "area", "embed", "param", "source", "track"}
@@ -19,7 +19,6 @@ ONCE = (
 """Elements that come once."""
 NO_MARKUP = frozenset({"title", "option", "optgroup"})
 """Elements that hold text alone: they have the translation in the place of their text."""
-_RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg"})
 _NAMED = re.compile(r"""\s(?:id|xml:id|lang|xml:lang|dir)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 _NAMED_LANGUAGE = re.compile(r"\s(?:xml:)?lang\s*=", re.IGNORECASE)
 _NAME = re.compile(r"""\sname\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
@@ -83,7 +82,7 @@ def _attributes(language: str, is_xml: bool) -> str:
         return ""
     tag = tag_of(language)
     attributes = f' lang="{tag}"' + (f' xml:lang="{tag}"' if is_xml else "")
-    return f'{attributes} dir="rtl"' if script_of(language) in _RIGHT_TO_LEFT else attributes
+    return f'{attributes} dir="rtl"' if direction_of(language) == "rtl" else attributes
 
 
 def copied(markup: str) -> str:

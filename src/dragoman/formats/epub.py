@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from dragoman.errors import Error
 from dragoman.formats import html
 from dragoman.formats.base import Options, Part, aside
+from dragoman.formats.direction import of_spine
 from dragoman.formats.encoding import decoded
 from dragoman.formats.language import in_attributes, in_element, one_after_another
 from dragoman.formats.package import Package
@@ -27,7 +28,7 @@ BOOK = Part(
         ),
         values_of({"reference": ("title",)}, "guide"),
     ),
-    one_after_another(in_element("dc:language"), in_attributes({"package": ("lang",)})),
+    one_after_another(in_element("dc:language"), in_attributes({"package": ("lang",)}), of_spine),
     in_element("dc:language", beside=True),
 )
 CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), html.with_language)

@@ -14,10 +14,11 @@ from dataclasses import replace
 
 from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
 from dragoman.formats.bilingual_html import Surroundings
+from dragoman.formats.direction import turned
 from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
 from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
 from dragoman.formats.messages import with_arms
-from dragoman.languages.codes import language_of, tag_of
+from dragoman.languages.codes import direction_of, language_of, tag_of
 
 BLOCK = frozenset({
     "address", "article", "aside", "base", "blockquote", "body", "br", "caption", "center", "col", "colgroup", "dd",
@@ -380,9 +381,11 @@ def _step(token: Token) -> int:
 def with_language(text: str, options: Options) -> str:
     """The page with its language changed to the target's, where it says one; so are elements in the source's."""
     src, tgt = options.languages
+    direction = turned(options)
     edits = []
     for piece in _pieces(text) if tgt else ():
-        if piece.tag is None or not piece.tag.opens or not _LANGUAGE.search(piece.tag.text):
+        is_page = direction == "rtl" and piece.name == "html"
+        if piece.tag is None or not piece.tag.opens or not (is_page or _LANGUAGE.search(piece.tag.text)):
             continue
         attributes = piece.tag.attributes()
         values = {name: value for name, value, _, _ in attributes}
@@ -393,8 +396,13 @@ def with_language(text: str, options: Options) -> str:
             if is_language and value and (piece.name == "html" or is_source):
                 said = tag_of(tgt, value if "_" in value else "")
                 edits.append(Edit(start, end, said.replace("-", "_") if "_" in value else said))
+            if direction and name == "dir" and piece.is_translated and value.lower() == direction_of(src):
+                edits.append(Edit(start, end, direction))
+        if is_page and "dir" not in values:
+            place = piece.start + len("<html")
+            edits.append(Edit(place, place, f' dir="{direction}"'))
     return spliced(text, edits)
 
 
-_LANGUAGE = re.compile(r"\b(?:lang\s*=|locale|language)", re.IGNORECASE)
+_LANGUAGE = re.compile(r"\b(?:lang\s*=|dir\s*=|locale|language)", re.IGNORECASE)
 _SAYING_LANGUAGE = ("og:locale", "content-language", "language", "dc.language", "dcterms.language")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from dragoman.formats import direction
 from dragoman.formats.base import Edit, Finish, Options, spliced
 from dragoman.formats.inline import escaped
 from dragoman.formats.xml_texts import places_of
@@ -75,6 +76,7 @@ def of_office(text: str, options: Options) -> str:
         return f'{tag.group().removesuffix(end).rstrip()} {prefix}{own}="{tag_of(tgt, "de-DE")}"{end}'
 
     text = _OFFICE(text, options)
+    text = direction.of_office(text, options)
     if own:
         text = re.sub(rf"<(\w+:)lang\b(?![^<>]*\b{own}=)[^<>]*>", with_own, text)
         text = in_attributes({"lang": (own,)})(text, options)
@@ -105,6 +107,7 @@ def of_opendocument(text: str, options: Options) -> str:
         said = re.sub(rf'(\s{prefix}:country{group}=")(?!none)[^"]*"', rf'\g<1>{region or "none"}"', said)
         return re.sub(rf'(\sstyle:rfc-language-tag{group}=")[^"]*"', rf'\g<1>{tag_of(tgt, "de-DE")}"', said)
 
+    text = direction.of_opendocument(text, options)
     return re.sub(r"<style:text-properties\b[^<>]*>", written, text)
 
 

@@ -13,6 +13,7 @@ from functools import cache, partial
 
 from dragoman.formats import formulas, opc
 from dragoman.formats.base import Code, Edit, Item, Options, Part, Pass, Unit, aside, has_letters, left_aside, plain
+from dragoman.formats.direction import of_sheet
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
@@ -108,7 +109,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[i
     book = Part((formula_texts, values_of({"sheet": ("name",)}, "sheet", formulas.SHEETS)))
     return {
         "sharedstrings": Part((cells(headings, visible),)),
-        **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet)),
+        **dict.fromkeys(("worksheet", "chartsheet", "dialogsheet"), Part(sheet, of_sheet)),
         "comments": Part(aside("comments", of_cells)),
         **dict.fromkeys(
             ("threadedcomment", "threadedcomments"), Part(aside("comments", contents_of(("text",), "comment")))

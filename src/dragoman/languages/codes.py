@@ -45,6 +45,18 @@ def script_of(code: str) -> str:
     return script or _usual(language, region)[1]
 
 
+def direction_of(code: str) -> str:
+    """The direction in which a language is written, as HTML names it.
+
+    >>> direction_of("de"), direction_of("ar"), direction_of("az_Arab")
+    ('ltr', 'rtl', 'rtl')
+    """
+    return "rtl" if script_of(code) in _RIGHT_TO_LEFT else "ltr"
+
+
+_RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg"})
+
+
 def _subtags(code: str) -> tuple[str, str, str]:
     """(language, script, region) of a code; "" for what it does not name."""
     base, _, variant = code.partition("@")
