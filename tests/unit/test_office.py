@@ -295,6 +295,28 @@ def test_the_ends_of_a_range_are_a_pair_around_its_words(name: str, begin: str, 
     assert out.index(begin) < out.index("Hemd") < out.index(end) < out.index("Das")
 
 
+def test_boxes_in_boxes_are_read_however_many() -> None:
+    in_word = paragraph("Hemd")
+    in_writer = "<text:p>Hemd</text:p>"
+    for _ in range(4):
+        in_word = f"<w:p><w:r><w:pict><w:txbxContent>{in_word}</w:txbxContent></w:pict></w:r>{run_of('Rot')}</w:p>"
+        in_writer = f"<text:p>Rot <draw:text-box>{in_writer}</draw:text-box></text:p>"
+    assert Counter(texts("a.docx", word(in_word))) == {"Hemd": 1, "Rot": 4}
+    out = after("a.odt", odf(in_writer))["content.xml"]
+    assert out.count("Urzq") == 1
+    assert out.count("Ebg ") == 4
+
+
+def test_a_signed_file_is_translated_with_a_line_that_its_signature_does_not_fit(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert after("a.odt", odf("<text:p>Hemd</text:p>", more={"META-INF/documentsignatures.xml": "<s/>"}))
+    assert after("a.docx", word(paragraph("Hemd"), {"_xmlsignatures/sig1.xml": "<s/>"}))
+    assert capsys.readouterr().err.count("signed") == 2
+    assert after("a.docx", word(paragraph("Hemd")))
+    assert "signed" not in capsys.readouterr().err
+
+
 def test_a_range_with_one_end_in_a_paragraph_is_a_code_that_stands_alone() -> None:
     ends = ("<w:bookmarkStart w:id='1' w:name='x'/>", "<w:bookmarkEnd w:id='2'/>")
     data = word(f"<w:p>{run_of('Das ')}{ends[0]}{run_of('Hemd ')}{ends[1]}{run_of('da')}</w:p>")
@@ -435,6 +457,13 @@ def test_masters_are_read_but_for_prompts_and_hidden_slides_are_left_on_demand()
     assert texts("a.pptx", data, asides_of([], ["hidden"])) == ["Firma"]
     out = after("a.pptx", data)
     assert "lang='en-US'/><a:t>Urzq" in out["s.xml"]
+
+
+def test_what_fields_of_a_slide_show_is_counted() -> None:
+    date = '<a:fld id="x" type="datetime1"><a:rPr/><a:t>3. Mai</a:t></a:fld>'
+    data = slides({"s.xml": f"<p:sld {P}><a:p><a:r><a:t>Rot </a:t></a:r>{date}</a:p></p:sld>"}, {"s.xml": "slide"})
+    assert texts("a.pptx", data) == ["Rot "]
+    assert kept("a.pptx", data) == {"fields": 1}
 
 
 def test_names_of_sections_of_slides() -> None:
@@ -797,6 +826,8 @@ CELL = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:
         ('<ns0:p>Rot <ns0:s/>Hemd</ns0:p>', '<ns0:p>Ebg <ns0:s/>Urzq</ns0:p>'),
         ('<text:alphabetical-index-mark-start text:id="i" text:key1="Rot"/>',
          '<text:alphabetical-index-mark-start text:id="i" text:key1="Ebg"/>'),
+        ('<form:text form:value="Rot" form:current-value="Blau"/>',
+         '<form:text form:value="Ebg" form:current-value="Oynh"/>'),
         ('<form:button form:label="Rot"/>', '<form:button form:label="Ebg"/>'),
         ('<svg:title>Rot</svg:title><svg:desc>Blau</svg:desc>', '<svg:title>Ebg</svg:title><svg:desc>Oynh</svg:desc>'),
         ('<presentation:footer-decl presentation:name="f">Rot</presentation:footer-decl>',

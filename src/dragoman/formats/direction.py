@@ -70,7 +70,7 @@ _WITHOUT_DIRECTION = (
     (re.compile(r"(<(\w+:)tblPr>\s*+(?:<\2(?:tblStyle|tblpPr|tblOverlap)\b[^<>]*>\s*)*+)(?!<\2bidiVisual)"),
      r"\1<\2bidiVisual/>"),
 )  # fmt: skip
-"""What Word's defaults and its tables lack to be written from the right, at the place that Word expects it at."""
+"""Marks that Word's defaults and tables lack to be written from the right, each at the place where Word expects it."""
 
 
 def of_opendocument(text: str, options: Options) -> str:
@@ -86,4 +86,4 @@ def of_opendocument(text: str, options: Options) -> str:
 _LAYOUTS = (
     r'<style:page-layout-properties|<style:default-style\b[^<>]*family="paragraph"[^<>]*>\s*<style:paragraph-properties'
 )
-"""What says how a page and its paragraphs are written, if nothing else does."""
+"""Elements that say how a page and its paragraphs are written, if nothing else does."""

@@ -17,13 +17,15 @@ from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, 
 from dragoman.formats.inline import Kind, Token, escaped, units_of
 from dragoman.formats.language import in_element, of_office
 from dragoman.formats.package import Package
-from dragoman.formats.xml import Event, after, attribute, children, elements, events, local
+from dragoman.formats.xml import Event, after, attribute, children, depth_of, elements, events, local
 from dragoman.formats.xml_texts import contents_of, values_of
 
 CONTAINERS = ("hyperlink", "ins", "smartTag", "dir", "bdo", "moveTo", "customXml")
 """Elements around runs."""
 BREAKS = ("br", "cr", "tab", "ptab")
 IGNORED = ("proofErr", "lastRenderedPageBreak", "softHyphen", "noBreakHyphen")
+NESTED = range(8, -1, -1)
+"""Paragraphs inside of others (boxes, notes), the inner ones first: their text stands in a code of the outer one's."""
 REVISION = re.compile(r"\s(?:\w+:)?rsid\w*=\"[^\"]*\"")
 FIELDS_OF_TEXT = (
     "HYPERLINK", "REF", "TOC", "STYLEREF", "INDEX", "TITLE", "SUBJECT", "KEYWORDS", "COMMENTS", "DOCPROPERTY", "QUOTE",
@@ -69,7 +71,7 @@ def paragraphs(nested: int, beside: Beside | None = None) -> Pass:
     """
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        if nested and not re.search(r"<(?:\w+:)?(?:txbxContent|txBody)\b", text):
+        if nested and nested > depth_of(text, ("txbxContent", "txBody")):
             return
         for number, inside in elements(events(text, options), ("p",), nested):
             tokens, prefix, where = list(tokens_of(text, inside[1:-1])), prefix_of(inside), f"paragraph {number}"

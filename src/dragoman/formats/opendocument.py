@@ -18,9 +18,9 @@ from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Kind, Token, units_of
 from dragoman.formats.language import in_element, of_opendocument, one_after_another
-from dragoman.formats.office import FIELDS, PROPERTIES, READINGS, end_of_range
+from dragoman.formats.office import FIELDS, NESTED, PROPERTIES, READINGS, end_of_range
 from dragoman.formats.package import Package
-from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
+from dragoman.formats.xml import Event, attribute, depth_of, elements, events, local, tokens
 from dragoman.formats.xml_texts import contents_of, places_of, values_of
 
 PAIRS = ("span", "a", "ruby", "ruby-base", "meta", "meta-field")
@@ -47,11 +47,12 @@ _COPIES = {
     "table-cell": ("string-value",), "filter-condition": ("value",), "filter-set-item": ("value",),
     "data-pilot-field": ("source-field-name",), "data-pilot-member": ("name",),
 }  # fmt: skip
+_TYPED = ("title", "value", "current-value")
 _VALUES = {
     "content-validation": ("title",), "help-message": ("title",), "error-message": ("title",), "a": ("title",),
     "button": ("label", "title"), "checkbox": ("label", "title"), "radio": ("label", "title"),
     "fixed-text": ("label",), "frame": ("label",), "option": ("label",), "item": ("label",), "column": ("label",),
-    "text": ("title",), "textarea": ("title",), "listbox": ("title",), "combobox": ("title",),
+    "text": _TYPED, "textarea": _TYPED, "listbox": ("title",), "combobox": ("title",),
     "label": ("value",), "drop-down": ("help",), "alphabetical-index-mark": ("string-value", "key1", "key2"),
     "alphabetical-index-mark-start": ("key1", "key2"), "placeholder": ("description",), "text-input": ("description",),
     "variable-input": ("description",), "user-field-input": ("description",),
@@ -99,7 +100,7 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
     """The pass for paragraphs that stand inside of `nested` others (notes, text boxes)."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        if nested and not re.search(r"<(?:\w+:)?(?:note-body|text-box|annotation)\b", text):
+        if nested and nested > depth_of(text, ("note-body", "text-box", "annotation")):
             return
         beside, within = deque(_beside(text)), list[Beside]()
         for number, inside in elements(events(text, options), PARAGRAPHS, nested, NOT_TEXT):
@@ -233,7 +234,7 @@ def _contents(every: Callable[[], Iterable[str]]) -> Part:
         formulas.in_values(_FORMULAS, texts),
         formulas.copies(_COPIES, texts),
         *aside("changes", deletions(1), deletions(0)),
-        *(paragraphs(nested, texts) for nested in (2, 1, 0)),
+        *(paragraphs(nested, texts) for nested in NESTED),
         values_of({"table": ("name",)}, "sheet", formulas.SHEETS),
         contents_of(("number:text",), "format", kept=formulas.FORMATS),
     )

@@ -4,18 +4,23 @@ Nothing is unpacked to disk and no name in an archive is followed: parts are rea
 """
 
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO
 
 from dragoman.errors import Error
+from dragoman.progress import say
 
 MAX_PARTS = 20_000
 MAX_PART_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 2 * 2**30
 MAX_RATIO = 200
 """A part of more than a megabyte that is packed tighter is a bomb."""
+
+
+_SIGNATURE = re.compile(r"(?:^|/)_xmlsignatures/|^META-INF/\w*signatures\.xml$", re.IGNORECASE)
 
 
 class Package:
@@ -65,6 +70,10 @@ class Package:
 
     def written(self, changed: Mapping[str, bytes]) -> bytes:
         """The package with some parts changed. Order, dates and ways of packing stay."""
+        if any(_SIGNATURE.search(name) for name in self.names()):
+            say(
+                f"{self.name}: is signed: the signature is not one of the translation, so that programs will warn of it"
+            )
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w", allowZip64=True) as target:
             target.comment = self._zip.comment

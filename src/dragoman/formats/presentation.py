@@ -7,7 +7,7 @@ from dataclasses import replace
 from dragoman.formats.base import Options, Part, Unit, aside
 from dragoman.formats.encoding import decoded
 from dragoman.formats.language import of_office
-from dragoman.formats.office import described, paragraphs, parts_by_kind
+from dragoman.formats.office import FIELDS, described, paragraphs, parts_by_kind
 from dragoman.formats.package import Package
 from dragoman.formats.xml_texts import contents_of, values_of
 
@@ -36,7 +36,8 @@ def of_master(text: str, options: Options) -> Iterator[Unit]:
         yield replace(unit, kept=PROMPT) if is_prompt else unit
 
 
-SLIDE = Part((described, paragraphs(0)), of_office)
+_FIELDS = contents_of(("t",), "field", within=("fld",), kept=FIELDS)
+SLIDE = Part((described, _FIELDS, paragraphs(0)), of_office)
 _MASTER = Part((described, of_master), of_office)
 KINDS = {
     "slide": SLIDE,

@@ -12,6 +12,7 @@ from dragoman.formats.inline import Token, as_markup, escaped, units_of
 from dragoman.formats.language import of_office
 from dragoman.formats.office import (
     FIELDS,
+    NESTED,
     READINGS,
     Beside,
     described,
@@ -208,7 +209,7 @@ def _parts_of_kinds(below: Beside) -> dict[str, Part]:
     """The way in which the parts are read that Word alone has, by their kind. `below`: of bilingual documents."""
     passes = (
         left_out, *aside("changes", deletions), index_entries, described, _SHOWN,
-        *(paragraphs(nested, below) for nested in (2, 1, 0)),
+        *(paragraphs(nested, below) for nested in NESTED),
     )  # fmt: skip
     return {
         **dict.fromkeys(_BODY, _text(*passes)),

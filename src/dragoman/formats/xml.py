@@ -1,6 +1,7 @@
 """XML by its events, each with its place in the file, so that text can be replaced and all else stays."""
 
 import itertools
+import re
 import xml.parsers.expat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -140,6 +141,15 @@ def children(element: Sequence[Event]) -> Iterator[Sequence[Event]]:
         begin, at = at, after(element, at)
         if element[begin].kind == "start":
             yield element[begin:at]
+
+
+def depth_of(text: str, names: Collection[str]) -> int:
+    """The most elements of some names that stand in each other; names are without a prefix."""
+    depth = deepest = 0
+    for tag in re.finditer(rf"<(/?)(?:[\w.-]+:)?(?:{'|'.join(names)})(?=[\s/>])[^<>]*?(/?)>", text):
+        depth += -1 if tag[1] else 1 - len(tag[2])
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def elements(
