@@ -537,6 +537,7 @@ def test_a_sentence_goes_over_cues_without_a_pause_or_an_end() -> None:
         ("ab <b>cd</b>", "ef"),
     ):
         assert len(cues((one, first), (soon, second))) == 2
+    assert cues((one, "ab"), (soon, "3"), (soon.replace("02,1", "02,2"), "cd")) == ["ab", "cd"]
     assert cues((one, "ab"), (late, "cd")) == ["ab", "cd"]
     assert cues((one, "ab"), (one, "cd")) == ["ab", "cd"]
 
@@ -603,6 +604,8 @@ def test_what_is_left_of_subtitles_is_counted() -> None:
             texts(name, broken)
     between = "\n\nef\ngh\n\nNOTE ij\n\nname\n00:03.000 --> 00:04.000\nkl\n\nmn"
     units = list(read("a.vtt", VTT.replace("T\n", "T\n\nSTYLE\nab\n\ncd\n", 1).format("ab" + between)).texts())
+    data = list(read("a.vtt", VTT.format('{\n"a": "bc",\n"d": [1]\n}\n\n00:03.000 --> 00:04.000\n[ef] gh')).texts())
+    assert [(plain(unit.items)[-2:], bool(unit.kept)) for unit in data] == [(" }", True), ("gh", False)]
     assert [(plain(unit.items), bool(unit.kept)) for unit in units] == [
         ("cd", True), ("ab", False), ("ef gh", True), ("kl", False), ("mn", True)
     ]  # fmt: skip
@@ -1016,7 +1019,9 @@ def reversed_words_apart(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]
         ("xmlns:slr='s' slr:sizeRestriction='5,*'", None),
     ],
 )
-def test_the_most_that_a_translation_may_have_in_xliff(attributes: str, limit: Limit | None) -> None:
+def test_the_most_that_a_translation_may_have(attributes: str, limit: Limit | None) -> None:
+    catalogue = '#, c-format, max-length:7\nmsgid "ab"\nmsgstr ""\n\nmsgid "cd"\nmsgstr ""\n'
+    assert [one.limit for one in read("a.po", catalogue).texts()] == [Limit(7), None]
     for unit in (
         f"<trans-unit {attributes}>{{}}</trans-unit>",
         f"<group {attributes}><trans-unit>{{}}</trans-unit></group>",

@@ -374,10 +374,12 @@ def test_what_other_programs_write(name: str, before: str, after: str) -> None:
         ("See (1)[the link]; or not", ["See (1)[the link]; or not"]),
         ("[0,1] None|[2,19] A few there|[20,*] Many", ["None", "A few there", "Many"]),
         ("]1,Inf] Many are there", ["Many are there"]),
+        ("hello {'|'} you | name{'@'}x.org", ["hello {'|'} you", "name{'@'}x.org"]),
     ],
 )  # fmt: skip
 def test_texts_for_intervals_of_numbers(text: str, pieces: list[str]) -> None:
     assert [piece.text for piece in Splitter(("en", "de")).pieces(text)] == pieces
+    assert not Splitter().is_text("nplurals=2; plural=(n >= 2);")  # a line of Godot's tables
 
 
 @pytest.mark.parametrize(

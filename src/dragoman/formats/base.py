@@ -50,6 +50,12 @@ class Limit(NamedTuple):
     most: int
     counted: Literal["characters", "bytes"] = "characters"
 
+    @classmethod
+    def in_flags(cls, flags: str) -> "Limit | None":
+        """The limit in flags as Weblate has them: `read-only, max-length:20`; None if there is none."""
+        match = re.search(r"\bmax-length:(\d{1,9})", flags)
+        return cls(int(match[1])) if match else None
+
     def exceeded(self, text: str) -> str:
         """The excess of a text, in words; "" if there is none.
 

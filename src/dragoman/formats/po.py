@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dragoman.formats.base import Edit, Entry, Item, Options, State, Unit, plain, refuse
+from dragoman.formats.base import Edit, Entry, Item, Limit, Options, State, Unit, plain, refuse
 from dragoman.formats.messages import label, with_numbered_arguments
 from dragoman.formats.plural_forms import says_number
 from dragoman.languages.codes import language_of
@@ -48,7 +48,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         is_open = options.translated_too or "fuzzy" in flags
         for unit in _of_entry(fields, rule, newline, is_open):
             also, mark = (unit.also, mark) if unit.kept else ((*unit.also, *mark), ())
-            unit = replace(unit, also=also)
+            unit = replace(unit, also=also, limit=Limit.in_flags(" ".join(flags)))
             yield with_numbered_arguments(unit) if _NUMBERED.intersection(flags) else unit
 
 

@@ -6,6 +6,7 @@ A sentence that goes on in the next cue, without a pause, is translated as a who
 
 import html
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dragoman.errors import Error
-from dragoman.formats.base import Code, Edit, Item, Options, Unit, line_of
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of
 from dragoman.formats.inline import Token, escaped, units_of
 from dragoman.languages.codes import written_without_spaces
 
@@ -24,6 +25,7 @@ MAX_PAUSE = 1.0
 """Seconds between two cues, from which on the second one begins a sentence of its own."""
 LINE_WIDTH = 42
 """Characters of a line, at least: as broadcasters have them. A file with longer lines keeps its own width."""
+DATA = "data of a program (JSON)"
 UNTIMED = "text without a time, which players leave out"
 DASHES = ("-", "–", "—", "‐", ">>", "&gt;&gt;")
 """Marks of who speaks."""
@@ -153,10 +155,22 @@ def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
         if is_vtt:  # what follows a blank line belongs to no cue
             own = list(itertools.takewhile(lambda line: text[slice(*line)].strip(), own))
         if own:
-            yield Cue(own[0][0], own[-1][1], seconds(match[1]), seconds(match[2]))
+            kept = DATA if _is_data(text[own[0][0] : own[-1][1]]) else ""
+            yield Cue(own[0][0], own[-1][1], seconds(match[1]), seconds(match[2]), kept=kept)
         if is_vtt:
             until = timed[cue + 1][0] if cue + 1 < len(timed) else len(lines)
             yield from _untimed(text, lines[number + 1 + len(own) : until], is_end=until == len(lines))
+
+
+def _is_data(said: str) -> bool:
+    """True for a cue with JSON for a program, as a track of metadata has it."""
+    if not re.match(r"\s*[{\[]\s*[{\"]", said):
+        return False
+    try:
+        json.loads(said)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _untimed(text: str, lines: Sequence[tuple[int, int]], *, is_end: bool) -> Iterator[Cue]:
@@ -209,6 +223,8 @@ def _goes_on(text: str, part: Cue, following: Cue, is_same_cue: bool, syntax: Sy
     if part.style != following.style or part.kept or following.kept:
         return False
     cores = [text[slice(*_core(text, one))] for one in (part, following)]
+    if not all(map(has_letters, cores)):  # a countdown
+        return False
     leads = [text[one.start : _core(text, one)[0]].strip() for one in (part, following)]
     if leads[0] != leads[1] or any(_codes(syntax, core, 0, len(core)) for core in cores) or _END.search(cores[0]):
         return False

@@ -55,10 +55,11 @@ def _limit(event: Event) -> Limit | None:
     """
     unit, width = attribute(event, "size-unit"), attribute(event, "maxwidth")
     size, storage = (attribute(event, f"{name}Restriction").rpartition(",")[2] for name in ("size", "storage"))
-    flag = re.search(r"\bmax-length:(\d+)", attribute(event, "weblate-flags"))
-    characters = (width if unit == "char" else "") or size or (flag[1] if flag else "")
+    characters = (width if unit == "char" else "") or size
     if characters.isdecimal():
         return Limit(int(characters))
+    if in_flags := Limit.in_flags(attribute(event, "weblate-flags")):
+        return in_flags
     in_bytes = (width if unit == "byte" else "") or attribute(event, "maxbytes") or storage
     return Limit(int(in_bytes), "bytes") if in_bytes.isdecimal() else None
 

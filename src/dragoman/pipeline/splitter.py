@@ -46,9 +46,9 @@ _ENDED = re.compile(r"[.!?…][\"'”’»“)\]]{0,3}$")
 """The end of a sentence before a tag."""
 _BEGINS = "\"'„“‘«¿¡("
 _NO_SENTENCE = re.compile(
-    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
+    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|nplurals\s*=.*|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
 )
-"""Addresses, files, options of commands, constants: nothing to translate."""
+"""Addresses, files, options of commands, constants, rules of plurals: nothing to translate."""
 _CODE = re.compile(r"(?=\D*\d)(?!\d+(?:st|nd|rd|th|er|e|s)$)(?!.*(?=[A-Za-z]{4})[A-Z]*[a-z])[\x21-\x7e]+")
 """A word with digits and without four letters in a row that are not all capitals: `PX200/B`, `x86_64`, `24h`."""
 _ACRONYM = re.compile(r"[A-Z]{2,4}")
