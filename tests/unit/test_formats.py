@@ -592,6 +592,12 @@ def test_marks_of_subtitles_stay(name: str, frame: str, before: str, after: str 
     assert out == filled(after or before)
 
 
+def test_times_inside_of_a_cue_stay_in_order() -> None:
+    text = VTT.format("ab <00:01.200>cd <00:01.500><c>ef</c> <00:01.800>")
+    out = read("a.vtt", text).translated(lambda units: [tuple(reversed(unit.items[:4])) for unit in units]).decode()
+    assert "<00:01.200>cd <00:01.500>ab <00:01.800>" in out
+
+
 def test_what_is_left_of_subtitles_is_counted() -> None:
     lines = ["Comment: 0,0:00:01.00,0:00:02.00,Default,ab", "Dialogue: 0,cd", "Dialogue: 0,1,2,Song,{\\k1}ef {\\k2}gh"]
     text = ASS.format("{\\i1}ij, kl") + "\n".join(lines)

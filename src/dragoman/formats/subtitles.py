@@ -44,6 +44,7 @@ _WRITTEN_BREAK = re.compile(
 _BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
 _CODE = re.compile(r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h")
 """A tag, or the reading of a word above it."""
+_TIME_INSIDE = re.compile(rf"<{_TIME}>")
 _ENTITY = re.compile(r"&(?:amp|lt|gt|nbsp|quot|lrm|rlm|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _OVERRIDE = re.compile(r"\\(bord|blur|shad|be|fsp|fs|fn|alpha|[1-4][ac]|c|[ibus](?=\d*[\\}]))([^\\{}]*)")
 """Formatting of words by a tag of Advanced SubStation Alpha, which players of SubRip know, too."""
@@ -292,10 +293,19 @@ def _cues_of(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence
     """A translation cue by cue, in as many lines as its source has, or more where they would be too long."""
     cues = [
         "".join(syntax.write(item) if isinstance(item, str) else item.raw for item in group)
-        for is_cue, group in itertools.groupby(items, lambda item: isinstance(item, Code) and item.kind == "cue")
+        for is_cue, group in itertools.groupby(
+            _in_order(items), lambda item: isinstance(item, Code) and item.kind == "cue"
+        )
         if not is_cue
     ]
     return [_wrapped(cue, source, width, syntax) for cue, source in itertools.zip_longest(cues, sources, fillvalue="")]
+
+
+def _in_order(items: Sequence[Item]) -> list[Item]:
+    """Items whose times inside of a cue (karaoke) come one after the other, as players need them."""
+    times = [item for item in items if isinstance(item, Code) and _TIME_INSIDE.fullmatch(item.raw)]
+    following = iter(sorted(times, key=lambda code: seconds(code.raw)))
+    return [next(following) if item in times else item for item in items]
 
 
 def _line_ends(text: str) -> list[str]:
