@@ -120,6 +120,11 @@ def _arguments(text: str) -> Iterator[re.Match[str]]:
     return (match for match in _ARGUMENT.finditer(text) if match["rest"])
 
 
+def has_arms(text: str) -> bool:
+    """True for a text with an argument of ICU's MessageFormat that has texts in it: `{n, plural, other {files}}`."""
+    return _HEAD.search(text) is not None
+
+
 def with_arms(items: tuple[Item, ...]) -> tuple[Item, ...]:
     """Items of a message with codes in its arms (ICU's MessageFormat) with what is around the arms as breaks: each arm
     is a text by itself.
@@ -129,7 +134,7 @@ def with_arms(items: tuple[Item, ...]) -> tuple[Item, ...]:
     ['{n, plural, one {', 'ein ', '<x/>', ' Hemd', '} other {', '# {a} Hemden', '}}']
     """
     if all(isinstance(item, str) or item.kind == "protected" for item in items) or not any(
-        _HEAD.search(item) for item in items if isinstance(item, str)
+        has_arms(item) for item in items if isinstance(item, str)
     ):
         return items
     out: list[Item] = []

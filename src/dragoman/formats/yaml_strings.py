@@ -19,11 +19,10 @@ from dragoman.formats import plain_text
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain, spliced
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.json_strings import SETTINGS, reasons
-from dragoman.formats.messages import items_of, message, whole_characters
+from dragoman.formats.messages import has_arms, items_of, message, whole_characters
 from dragoman.formats.plural_forms import Form, forms_in
 from dragoman.languages.codes import language_of, tag_of
 from dragoman.languages.plurals import FORMS
-from dragoman.text.message_format import is_message
 
 OTHER_TYPES = "true, false, null, dates, values with a tag"
 CODE = "code between ```"
@@ -172,7 +171,7 @@ def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
     if not has_letters(scalar.value):
         return
     if scalar.style in ("|", ">"):
-        if is_message(scalar.value) and any(line.count("{") != line.count("}") for line in scalar.value.split("\n")):
+        if has_arms(scalar.value) and any(line.count("{") != line.count("}") for line in scalar.value.split("\n")):
             yield _message_in_block(text, scalar, where)
             return
         begin = text.index("\n", scalar.start) + 1
