@@ -337,7 +337,7 @@ READERS: dict[str, tuple[str, Callable[[bytes], Reading]]] = {
     "strings": ("keys and words", escaped_lines),
     "stringsdict": ("plistlib", leaves(plistlib.loads)),
     "xcstrings": ("json", string_catalogue),
-    "resx": ("lxml", xml),
+    **dict.fromkeys(("resx", "fodt"), ("lxml", xml)),
     "ts": ("lxml", bilingual("message", "source", "translation")),
     "xml": ("lxml", xml),
     "csv": ("csv", table),
