@@ -1,7 +1,7 @@
 """What other readers see in a file, format by format: how it is built, and the text in it.
 
 None of them is Dragoman's: lxml, html5lib, openpyxl's parts as plain XML, polib, json, PyYAML, plistlib, pysubs2, csv,
-plain markdown-it; asciidoctor for AsciiDoc where it is there. Of
+plain markdown-it; asciidoctor for AsciiDoc where it is there (Debian has it). Of
 plain text and reStructuredText the words are compared.
 """
 
@@ -298,19 +298,54 @@ def table(data: bytes) -> Reading:
     return Reading([len(row) for row in rows], "\n".join(" ".join(row) for row in rows))
 
 
-def by_program(*command: str) -> Callable[[bytes], Reading]:
-    """The page that another program makes of light markup; its words where the program is not there."""
+ASCIIDOCTOR = (
+    "asciidoctor",
+    "-q",
+    "-e",
+    "-S",
+    "secure",
+    "-a",
+    "sectids!",
+    "-a",
+    "attribute-missing=skip",
+    "-o",
+    "-",
+    "-",
+)
 
-    def read(data: bytes) -> Reading:
-        if shutil.which(command[0]) is None:
-            return as_lines(data)
-        done = subprocess.run(command, input=data, capture_output=True, timeout=120)
-        if done.returncode:
-            raise Unread(done.stderr.decode(errors="replace")[:200])
-        page = html(re.sub(rb' (id|class|href|style|title)="[^"]*"', b"", done.stdout))
-        return Reading(sorted(row for row in page.structure if isinstance(row, str)), page.text)
 
-    return read
+def asciidoc(data: bytes) -> Reading:
+    """The page that asciidoctor makes: its blocks in order with what they are and how many words each has, and the
+    formatting in each; the words alone where the program is not there."""
+    if shutil.which(ASCIIDOCTOR[0]) is None:
+        return as_lines(data)
+    done = subprocess.run(ASCIIDOCTOR, input=data, capture_output=True, timeout=120)
+    if done.returncode:
+        raise Unread(done.stderr.decode(errors="replace")[:200])
+    rows: list[tuple[str, str, list[str], list[str]]] = []
+
+    def walk(element: Any) -> None:
+        is_inline = element.tag in INLINE | CODE | {"br", "img"}
+        if is_inline:
+            rows[-1][2].append(element.tag)
+        else:
+            rows.append((element.tag, element.get("class", ""), [], []))
+        edge = " " if element.tag in CODE | {"br"} else ""  # code takes part in a sentence as a word
+        rows[-1][3].extend((edge, element.text or ""))
+        for child in element:
+            walk(child)
+            rows[-1][3].append(child.tail or "")
+        rows[-1][3].append(edge)
+        if not is_inline:
+            rows.append((f"/{element.tag}", "", [], []))
+
+    walk(html5lib.parse(done.stdout.decode(), treebuilder="etree", namespaceHTMLElements=False))
+    texts = ["".join(text) for *_, text in rows]
+    structure = [
+        (tag, kind, sorted(inline), len(list(words_of(text))))
+        for (tag, kind, inline, _), text in zip(rows, texts, strict=True)
+    ]
+    return Reading(structure, "\n".join(texts))
 
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -318,7 +353,7 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 READERS: dict[str, tuple[str, Callable[[bytes], Reading]]] = {
     "txt": ("words", as_lines),
     "md": ("markdown-it", lambda data: html(MARKDOWN.render(decoded(data)).encode())),
-    "asciidoc": ("asciidoctor", by_program("asciidoctor", "-e", "-a", "sectids!", "-o", "-", "-")),
+    "asciidoc": ("asciidoctor", asciidoc),
     "rest": ("words", as_lines),
     "html": ("html5lib", html),
     "srt": ("pysubs2", subtitles("srt")),

@@ -116,6 +116,14 @@ def test_markdown_has_the_same_blocks_as_before() -> None:
     assert blocks(written("md", source)) == blocks(source)
 
 
+def test_choices_and_pages_inside_say_their_language() -> None:
+    choices = '<select><option>Ja<option lang="de-AT">Nein</select>'
+    assert written("html", choices) == '<select><option lang="en">JA<option lang="en">NEIN</select>'
+    assert written("html", "<iframe srcdoc='<p>Ja</p>'></iframe>") == (
+        "<iframe srcdoc='<p lang=&quot;de&quot;>Ja</p>\n&lt;p lang=&quot;en&quot;&gt;JA&lt;/p&gt;'></iframe>"
+    )
+
+
 PAGE = """<!doctype html><html lang="de"><head><title>Titel</title></head><body><h1 id="a">Über <b>uns</b></h1>
 <nav><ol><li><a href="x.html">Start</a></li></ol></nav>
 <p class="x" id="p1">Ein <a id="z" name="q" href="#n1">Satz</a> mit <img src="a" alt="Bild"/> hier.<!-- note --></p>
@@ -132,7 +140,7 @@ def test_html() -> None:
     assert '\n<p class="x" lang="en">EIN <a href="#n1">SATZ</a> MIT  HIER.</p>' in out
     assert '<p class="x" id="p1" lang="de">Ein <a id="z" name="q" href="#n1">Satz</a>' in out
     assert '<figcaption><span lang="de">Unter dem Bild</span><br><span lang="en">UNTER' in out
-    assert "<option>WAHL</option>" in out
+    assert '<option lang="en">WAHL</option>' in out
     assert '<p translate="no">nicht</p><p lang="de" dir="ltr">Noch einer</p>\n<p lang="en">NOCH EINER</p>' in out
     parser = html5lib.HTMLParser(namespaceHTMLElements=False)
     tree = parser.parse(out)

@@ -458,10 +458,37 @@ def test_named_columns_of_a_table_are_translated() -> None:
         ("<p>x@if.de @if ab } @media {cd}</p>", "<p>ed.fi@x fi@ ba } aidem@ }dc{</p>"),
         ("<p>{n, plural, =1 {ab <b>cd</b>} other {<i>{{n}}</i> ef}} gh</p>", "<p>{n, plural, =1 {ba <b>dc</b>} other {<i>{{n}}</i> fe}} hg</p>"),
         ("<p>ab <3 cd & ef</p>", "<p>ba 3&lt; dc &amp; fe</p>"),
+        ("<!--[if mso]><p>ab <img alt='cd'> ef</p><![endif]-->", "<!--[if mso]><p>ba <img alt='dc'> fe</p><![endif]-->"),
+        ("<p>ab <iframe srcdoc=\"&lt;p&gt;cd &amp;amp; &#39;ef &lt;b&gt;gh&lt;/b&gt;&lt;img alt='ij'&gt;\"></iframe> kl</p>",
+         "<p>ba <iframe srcdoc=\"&lt;p&gt;dc &amp;amp; fe&#x27; &lt;b&gt;hg&lt;/b&gt;&lt;img alt='ji'&gt;\"></iframe> lk</p>"),
+        ("<iframe translate=no srcdoc='<p>ab</p>'></iframe>", "<iframe translate=no srcdoc='<p>ab</p>'></iframe>"),
+        ('<html lang=en><script type="application/ld+json">{"@type":"Question","inLanguage":"en-US","url":"ab cd","name":"ab",'
+         '"author":{"name":"cd","@type":"Person","description":"e \\"f\\" &"},"text":"<p>gh</p><p>ij <b>kl</b> mn</p>"}</script>',
+         '<html lang=de><script type="application/ld+json">{"@type":"Question","inLanguage":"de","url":"ab cd","name":"ba",'
+         '"author":{"name":"cd","@type":"Person","description":"e \\"f\\" &"},"text":"<p>hg</p><p>ji <b>lk<\\/b> nm</p>"}</script>'),
+        ("<p>ab <del>cd</del><ins>ef</ins> gh</p>", "<p>ba <del>dc</del> <ins>fe</ins> hg</p>"),
     ],
 )  # fmt: skip
 def test_a_page_is_read_as_browsers_read_it(before: str, after: str) -> None:
     assert read("a.html", before).translated(reversed_words).decode() == after
+
+
+def test_what_was_struck_out_and_what_was_added_are_two_words() -> None:
+    for page, expected in (
+        ("<p>ab <del>cd</del><ins>ef</ins> gh</p>", "ab cd ef gh"),
+        ("<p><s>12 ab</s><b>34 cd</b></p>", "12 ab 34 cd"),
+        ("<p>ab<del>c</del><ins>d</ins>ef</p>", "abcdef"),
+    ):
+        assert texts("a.html", page) == [expected]
+    same = "<p>ab <del>cd</del><ins>ef</ins> gh</p>"
+    assert read("a.html", same).translated(unchanged).decode() == same
+
+
+def test_names_in_data_for_search_engines_are_counted_as_left() -> None:
+    page = '<script type="application/ld+json">{"@type":"Person","name":"ab","jobTitle":"cd"}</script>'
+    assert kept("a.html", page) == {"ab": "names in JSON-LD"}
+    broken = '<script type="application/ld+json">{ {{ab}} }</script>'
+    assert kept("a.html", broken) == {"{ {{ab}} }": "JSON-LD that is no JSON"}
 
 
 def test_elements_of_a_line_do_not_part_its_sentence() -> None:
@@ -711,6 +738,11 @@ def test_settings_in_yaml_are_left_and_broken_yaml_is_refused() -> None:
         (".. py:function:: ab(cd)\n\n   ef\n", ".. py:function:: ab(cd)\n\n   fe\n"),
         (".. glossary::\n\n   ab\n      cd\n", ".. glossary::\n\n   ab\n      dc\n"),
         (".. toctree::\n   :caption: ab\n\n   cd/ef\n", ".. toctree::\n   :caption: ba\n\n   cd/ef\n"),
+        (".. toctree::\n\n   ab cd <ef>\n   gh <ij>\n", ".. toctree::\n\n   ba dc <ef>\n   hg <ij>\n"),
+        (
+            ".. meta::\n   :description lang=en: ab\n   :keywords: cd\n   :robots: ef\n",
+            ".. meta::\n   :description lang=en: ba\n   :keywords: dc\n   :robots: ef\n",
+        ),
         ("* - ab\n  - cd\n* - ef\n  - gh\n", "* - ba\n  - dc\n* - fe\n  - hg\n"),
         ("1. ab\n\n   cd\n\n#. ef\n", "1. ba\n\n   dc\n\n#. fe\n"),
         ("| ab\n| cd\n", "| ba\n| dc\n"),
@@ -766,11 +798,58 @@ def test_marks_below_titles_are_as_long_as_these() -> None:
         ("[verse]\nab\ncd\n", "[verse]\nba\ndc\n"),
         ("ab\n--\n\nifdef::cd[ef gh]\ninclude::ij.adoc[]\n", "ba\n--\n\nifdef::cd[fe hg]\ninclude::ij.adoc[]\n"),
         ("// ab\n////\ncd\n////\nef\n", "// ab\n////\ncd\n////\nfe\n"),
+        ("ab {cd}[ef gh^] {ij}/kl[mn] op", "ba {cd}[fe hg^] {ij}/kl[nm] po"),
+        ("ab(R) ((cd ef)) (((gh, \"ij (kl)\"))) mn", "ba(R) ((dc fe)) (((gh, \"ij (kl)\"))) nm"),
+        ("[#ab]#_cd_ ef# gh *_ij_*", "[#ab]#_dc_ fe# hg *_ji_*"),
+        ("Ab\n==\n\n'cd ef' `gh` ``ij kl'' m'n\n", "bA\n==\n\n'dc fe' `gh` ``ji lk'' n'm\n"),
+        ("== Ab\n\ncd 'ef gh'\n", "== bA\n\ndc fe' 'hg\n"),
+        ("ab cd +\n\nef", "ba dc +\n\nfe"),
+        ("= ab(1)\n:cd ef: gh\n\n== Ij\n\nab - kl - mn\n\nop - qr\n", "= ab(1)\n:cd ef: gh\n\n== jI\n\nab - lk - nm\n\npo - rq\n"),
+        ("ab(1)\n=====\n\nIj\n--\nab - kl\n", "ab(1)\n=====\n\njI\n--\nab - lk\n"),
+        ("|===\n|ab\n// cd\n|ef\n|===\n", "|===\n|ba\n// cd\n|fe\n|===\n"),
+        ("[[ab, cd ef]]\n== gh\n\n[[ij,kl]]mn <<ab>>", "[[ab, dc fe]]\n== hg\n\n[[ij,lk]]nm <<ab>>"),
+        ('[ab,title="cd"]\n----\nef\n----\n', '[ab,title="dc"]\n----\nef\n----\n'),
+        ("* ab\n+\n  cd\n\nef::\n  gh\n", "* ba\n+\n  cd\n\nfe::\n  hg\n"),
+        ("> ab cd\n>\n> * ef\n> * gh\n\nij\n", "> ba dc\n>\n> * fe\n> * hg\n\nji\n"),
         ("---\nab: cd\n---\nef\n", "---\nab: cd\n---\nfe\n"),
     ],
 )  # fmt: skip
 def test_asciidoc_is_read_as_asciidoctor_reads_it(before: str, after: str | None) -> None:
     assert read("a.adoc", before).translated(reversed_words).decode() == (before if after is None else after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("## Ab `c`!\n\n[d](#ab-c)\n", '## <a id="ab-c"></a>bA `c`!\n\n[d](#ab-c)\n'),
+        ("# Ab\n\n# Ab\n\n[d](#ab-1)\n", '# bA\n\n# <a id="ab-1"></a>bA\n\n[d](#ab-1)\n'),
+        ("Äb\n==\n\n[d]\n\n[d]: #%C3%A4b\n", '<a id="äb"></a>bÄ\n==\n\n[d]\n\n[d]: #%C3%A4b\n'),
+        ("# Ab {#ab}\n\n[d](#ab)\n", "# bA {#ab}\n\n[d](#ab)\n"),
+        ('<a name="ab"></a>\n# Ab\n\n[d](#ab)\n', '<a name="ab"></a>\n# bA\n\n[d](#ab)\n'),
+        ("# Ab\n\n[d](#other)\n", "# bA\n\n[d](#other)\n"),
+    ],
+)
+def test_links_to_headings_that_are_translated_find_them(before: str, after: str) -> None:
+    assert read("a.md", before).translated(reversed_words).decode() == after
+    assert read("a.md", before).translated(unchanged).decode() == before
+
+
+def test_no_translation_begins_a_block_of_asciidoc() -> None:
+    text = "a" * 40 + " one two\n" + "b" * 40 + " three\n"
+    for said, expected in (
+        (f"{'c' * 48} - {'d' * 40}", f"{'c' * 48} - {'d' * 40}"),
+        (f"{'c' * 46} + {'d' * 40}", f"{'c' * 46} + {'d' * 40}"),
+        ("ab:: cd", "ab{two-colons} cd"),
+        ("> ab", "{empty}> ab"),
+        ("[ab | cd]", "{empty}[ab | cd]"),
+    ):
+        assert read("a.adoc", text).translated(lambda units, said=said: [(said,)]).decode() == f"{expected}\n"
+    moved = read("a.adoc", "ab *cd ef* gh").translated(
+        lambda units: [(units[0].items[0], units[0].items[1], " cd ", units[0].items[3], "ef")]
+    )
+    assert moved == b"ab  *cd* ef"
+    empty = read("a.adoc", "ab *cd* gh").translated(lambda units: [("ab ", units[0].items[1], units[0].items[3], "gh")])
+    assert empty == b"ab gh"
 
 
 def test_marks_beside_letters_are_written_twice() -> None:

@@ -147,7 +147,9 @@ def test_codes_may_be_nested_as_deep_as_they_like() -> None:
             "I <b>like</b> to <u>drive</u> this car.", "Ich fahre gerne dieses Auto.",
             [(0, 0), (1, 3), (2, 1), (3, 4), (4, 5), (5, 6)], "Ich <u>fahre</u> <b>gerne</b> dieses Auto.",
         ),
-        ("<b>d</b><i>o</i><a>g</a>", "perro", [(0, 0)], "<b>perro</b><i></i><a></a>"),  # issue 288: tags lost
+        ("<b>d</b><i>o</i><a>g</a>", "perro", [(0, 0)], "<b>pe</b><i>r</i><a>ro</a>"),  # issue 288: tags lost
+        ("Der <b>Be</b><i>fehl</i> da", "The command there", None, "The <b>co</b><i>mmand</i> there"),
+        ("Der <b>Be</b><i>fehl</i> da", "这 令 里", None, "这 <b>令</b><i></i> 里"),  # no letter for each
         (  # issue 288: an element in another one
             "<b>1<i> dentro b</i></b> <i>italic</i>", "1 in b italic", [(0, 0), (1, 1), (2, 2), (3, 3)],
             "<b>1<i> in b</i></b> <i>italic</i>",

@@ -223,23 +223,30 @@ def transfer_markup(
 
 
 def _parted_words(pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: Links) -> tuple[AlignedPair, Links]:
-    """Words that a code parts (`H<sub>2</sub>O`) as their parts, where the translation has the very same word."""
+    """Words that a code parts (`H<sub>2</sub>O`) as their parts, where the translation has the very same word, or where
+    several pairs share one: each then has its share of the word that translates it."""
     starts = [word.start for word in pair.src_words]
     cuts_of: dict[int, list[int]] = {}  # of a source word: the letters that a code stands before
     for at, _ in codes:
         number = bisect.bisect_left(starts, at) - 1
         if number >= 0 and at < pair.src_words[number].end:
             cuts_of.setdefault(number, []).append(at - pair.src_words[number].start)
-    row_of: dict[int, int] = {}  # of a source word: the one target word that is the same
+    row_of: dict[int, int] = {}  # of a source word: the target word that is parted with it
+    shared = _shared(pair.src_words, codes) if cuts_of else frozenset()
     for number in cuts_of:
         text = pair.src[slice(*pair.src_words[number])]
         rows = [row for row, word in enumerate(pair.tgt_words) if pair.tgt[slice(*word)] == text]
+        if not rows and number in shared and links[:, number].any():
+            rows = [int(links[:, number].argmax())]
         if len(rows) == 1 and rows[0] not in row_of.values():
             row_of[number] = rows[0]
+    cuts = {number: _in_proportion(cuts_of[number], pair.src_words[number], pair.tgt_words[row])
+            for number, row in row_of.items()}  # fmt: skip
+    row_of = {number: row for number, row in row_of.items() if cuts[number]}
     if not row_of:
         return pair, links
     src_parts = _parts(pair.src_words, {number: cuts_of[number] for number in row_of})
-    tgt_parts = _parts(pair.tgt_words, {row: cuts_of[number] for number, row in row_of.items()})
+    tgt_parts = _parts(pair.tgt_words, {row: cuts[number] for number, row in row_of.items()})
     columns, rows = ([number for number, _ in parts] for parts in (src_parts, tgt_parts))
     links = links[np.ix_(rows, columns)]
     for number, row in row_of.items():
@@ -247,6 +254,31 @@ def _parted_words(pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: L
         links[of_tgt] = 0
         links[of_tgt, of_src] = 1
     return AlignedPair(pair.src, pair.tgt, [part for _, part in src_parts], [part for _, part in tgt_parts]), links
+
+
+def _shared(words: Sequence[Word], codes: Sequence[tuple[int, Code]]) -> frozenset[int]:
+    """The numbers of words that several pairs share, one beside the other."""
+    starts = [word.start for word in words]
+    opened: dict[int, int] = {}
+    ends: dict[int, int] = {}  # of a word: where the last pair in it ends
+    shared = set()
+    for at, code in codes:
+        if code.kind == "open":
+            opened[code.pair] = at
+        elif code.kind == "close" and (begin := opened.get(code.pair, at)) < at:
+            number = bisect.bisect_right(starts, begin) - 1
+            if number >= 0 and at <= words[number].end:
+                shared |= {number} if ends.get(number, at) <= begin else set()
+                ends[number] = at
+    return frozenset(shared)
+
+
+def _in_proportion(cuts: Sequence[int], src: Word, tgt: Word) -> list[int]:
+    """The letters of a target word that stand as far from its beginning as some of a source word; none if it is too
+    short to have a letter for each part."""
+    length = tgt.end - tgt.start
+    made = sorted({round(cut / (src.end - src.start) * length) for cut in cuts})
+    return made if len(made) == len(set(cuts)) and made[0] > 0 and made[-1] < length else []
 
 
 def _parts(words: Sequence[Word], cuts: Mapping[int, Sequence[int]]) -> list[tuple[int, Word]]:
@@ -438,7 +470,10 @@ class _Placement:
                 windows[group] = window
                 free[slice(*window)] = False
         for group in surest:
-            if group not in windows:
+            twin = next((other for other in windows if inside[other] == inside[group]), None)
+            if group not in windows and twin is not None:  # both in one word, which the other one has
+                windows[group] = (windows[twin][group > twin],) * 2
+            elif group not in windows:
                 allowed = free if of_marks[group] else free & ~is_mark
                 windows[group] = self._fallback(mass[group], inside[group], allowed, first)
                 free[slice(*windows[group])] = False
@@ -471,6 +506,7 @@ class _Placement:
         begin, end = window
         if begin >= end:
             at = self.tgt_words[begin].start if begin < len(self.tgt_words) else within.end
+            at = left if begin and left == self.tgt_words[begin - 1].end else at
             at = max(left, min(within.end, at))
             return Span(at, at)
         inner = self.src[node.start : node.end]

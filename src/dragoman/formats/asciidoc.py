@@ -3,6 +3,8 @@
 Blocks of code, comments, attributes, macros, anchors and conditions stay as they are.
 """
 
+import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,7 +14,7 @@ from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import units_of_rows
 from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
 
-CODE, COMMENTS, ATTRIBUTES = "blocks of code", "comments", "attributes"
+CODE, COMMENTS, ATTRIBUTES, NAMES = "blocks of code", "comments", "attributes", "names of manual pages"
 
 _TEXT_ATTRIBUTES = frozenset({
     "description", "doctitle", "keywords", "subtitle", "toc-title", "caption", "figure-caption", "table-caption",
@@ -21,6 +23,8 @@ _TEXT_ATTRIBUTES = frozenset({
 })  # fmt: skip
 _FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,})(?:[\w,+-]*)|(={4,}|\*{4,}|_{4,}|--|~{4,}|:{4,})")
 """The line around a block: of code, or of text."""
+_QUOTED = re.compile(r">(?: |$)")
+_COMMENT = re.compile(r"//(?!/)")
 _TABLE = re.compile(r"([|!,:])={3,}")
 _ATTRIBUTES = re.compile(r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 _IS_CODE = re.compile(
@@ -28,9 +32,10 @@ _IS_CODE = re.compile(
 )
 _KEEPS_LINES = re.compile(r"\[(?:verse)\b|%hardbreaks")
 _TITLE = re.compile(r"(?:={1,6}|#{1,6})\s+")
-_ENTRY = re.compile(r":(!?[\w-]+!?):(?:\s+|$)")
+_ENTRY = re.compile(r":(!?\w[^:]*):(?:\s+|$)")
 _ITEM = re.compile(r"(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|[a-zA-Z]\.|[ivxIVX]{1,5}\)|<(?:\d{1,3}|\.)>)\s+(?:\[[ xX*]\]\s+)?")
 _TERM = re.compile(r"(?P<term>\S.*?)(?P<mark>:{2,4}|;;)(?:\s+|$)")
+_MANUAL, _NAME = re.compile(r"\S.*\(\d\w*\)"), re.compile(r"\S.*? +- +")
 _ADMONITION = re.compile(r"(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+")
 _BLOCK_MACRO = re.compile(r"(?P<name>[a-z][\w-]*)::(?P<target>[^\s\[]*)\[(?P<in>.*)\]")
 _CAPTION = re.compile(r"\.(?=[^\s.])")
@@ -40,29 +45,52 @@ _FORM, _SEPARATOR = re.compile(r"format=[\"']?(\w+)"), re.compile(r"separator=[\
 _SEPARATORS = {"csv": ",", "tsv": "\t", "dsv": ":"}
 
 _B, _A = r"(?<![\w\\:;}])", r"(?![\w])"
-_INLINE = re.compile(
-    r"(?P<pass>\+{3}.*?\+{3}|\+\+.*?\+\+|pass:[a-z,]*\[.*?(?<!\\)\]|\$\$.*?\$\$)"
-    r"|(?P<code>``(?=\S).+?(?<=\S)``"
-    rf"|{_B}`(?=\S)[^`]*?(?<=\S)`{_A}|{_B}\+(?=\S)[^+]*?(?<=\S)\+{_A})"
-    r"|(?P<reference><<[^<>]*?(?:,(?P<of_reference>[^<>]*))?>>)"
-    r"|(?P<footnote>footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\])"
-    r"|(?P<anchor>\[\[[^\[\]]*\]\]|\[\[\[[^\[\]]*\]\]\]|\(\(\([^()]*\)\)\)|anchor:[\w-]+\[[^\]]*\]|indexterm2?:\[[^\]]*\]"
-    r"|(?<=\s)<\d{1,3}>|\{empty\}|\{nbsp\})"
-    r"|(?P<link>(?:link:|mailto:|xref:|https?://|irc://|ftp://)[^\s\[\]]*)\[(?P<of_link>(?:[^\]\\]|\\.)*)\]"
-    r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]|\\.)*\])"
-    r"|(?P<attribute>\{[\w-]+(?::[^{}]*)?\})"
-    r"|(?P<url>(?:https?|ftp)://[^\s\[\]<>]*[^\s\[\]<>.,;:!?)])"
-    r"|(?P<pair>(?:\[[^\[\]\n]*\])?(?:"
-    r"(?P<double>\*\*|__|##)(?=\S)(?P<in_double>.+?)(?<=\S)(?P=double)"
-    rf"|{_B}(?P<single>[*_#])(?=[^\s*_#])(?P<in_single>[^\n]*?(?:\n(?!\n)[^\n]*?)*?)(?<=\S)(?P=single){_A}"
-    r"|(?P<script>[\^~])(?=\S)(?P<in_script>[^\s^~]+)(?P=script)"
-    r"|(?P<quoted>[\"'])`(?=\S)(?P<in_quoted>[^`]+?)`(?P=quoted)))"
-    r"|(?P<hard>[ \t]\+(?:\r?\n))"
-    r"|(?P<escape>\\(?=[*_`#+\[{<^~'\"(]))",
-    re.DOTALL,
+
+
+def _inline(code: str, single: str, quoted: str) -> re.Pattern[str]:
+    """The markup in a line. `code`, `quoted`: marks around code and quotations; `single`: marks that stand alone."""
+    return re.compile(
+        r"(?P<pass>\+{3}.*?\+{3}|\+\+.*?\+\+|pass:[a-z,]*\[.*?(?<!\\)\]|\$\$.*?\$\$)"
+        rf"|(?P<code>{code}|{_B}\+(?=\S)[^+]*?(?<=\S)\+{_A})"
+        r"|(?P<reference><<[^<>]*?(?:,(?P<of_reference>[^<>]*))?>>)"
+        r"|(?P<footnote>footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\])"
+        r"|(?P<anchor>\[\[[^\[\]]*\]\]|\[\[\[[^\[\]]*\]\]\]|\(\(\(.{1,300}?\)\)\)(?!\))|anchor:[\w-]+\[[^\]]*\]|indexterm2?:\[[^\]]*\]"
+        r"|(?<=\s)<\d{1,3}>|\{empty\}|\{nbsp\}|\((?:C|R|TM)\))"
+        r"|(?P<term>\(\((?P<of_term>[^(].{0,300}?)\)\)(?!\)))"
+        r"|(?P<link>(?:(?:link|mailto|xref):|(?:https?|irc|ftp|file)://|\{[\w-]+\})[^\s\[\]]*)\[(?P<of_link>(?:[^\]\\]|\\.)*)\]"
+        r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]|\\.)*\])"
+        r"|(?P<attribute>\{[\w-]+(?::[^{}]*)?\})"
+        r"|(?P<url>(?:https?|ftp)://[^\s\[\]<>]*[^\s\[\]<>.,;:!?)])"
+        r"|(?P<pair>(?:\[[^\[\]\n]*\])?(?:"
+        r"(?P<double>\*\*|__|##)(?=\S)(?P<in_double>.+?)(?<=\S)(?P=double)"
+        rf"|{_B}(?P<single>[{single}])(?=\S)(?!(?P=single))(?P<in_single>[^\n]*?(?:\n(?!\n)[^\n]*?)*?)(?<=\S)(?P=single){_A}"
+        r"|(?P<script>[\^~])(?=\S)(?P<in_script>[^\s^~]+)(?P=script)"
+        rf"|{quoted}))"
+        r"|(?P<hard>[ \t]\+(?:\r?\n|\Z))"
+        r"|(?P<escape>\\(?=[*_`#+\[{<^~'\"(]))",
+        re.DOTALL,
+    )
+
+
+_INLINE = _inline(
+    rf"``(?=\S).+?(?<=\S)``|{_B}`(?=\S)[^`]*?(?<=\S)`{_A}",
+    "*_#",
+    r"(?P<quoted>[\"'])`(?=\S)(?P<in_quoted>[^`]+?)`(?P=quoted)",
 )
+_INLINE_OF_OLD = _inline(
+    rf"{_B}`(?=[^\s`])[^`]*?(?<=\S)`(?![`\w])", "*_#'", rf"{_B}(?P<quoted>``?)(?=\S)(?P<in_quoted>[^`']+?)''?{_A}"
+)
+"""As a document reads it whose title has a line below, or that says `:compat-mode:`."""
+_IS_OLD = re.compile(
+    r"(?s:.*\n)?:compat-mode:|(?:\s*\n|(?://|:)[^\n]*\n)*(?![=#:/\[])\w[^\n]*\n={2,}[ \t]*$", re.MULTILINE
+)
+_BEGINS_BLOCK = re.compile(rf"(?<= \+)\n[ \t]*|\n[ \t]*(?={_ITEM.pattern}|//|\+$|={{2,}}$|-{{2,}}$)", re.MULTILINE)
+"""The end of a line behind what would be a hard break, or before what would begin an item, a comment or a block."""
 _INNER = re.compile(
     r"(?<![\w`:])(?:footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|image:[^\s\[\]:]+\[(?:[^\]\\]|\\.)*\])"
+    r"|\[\[[\w:.-]+,[ ]*(?P<name>[^\[\]\n,\"]+)\]\]"
+    r"|(?m:^)\[[^\n\"]*\b(?:title|caption|reftext)=\"(?P<quoted>[^\"\n\\]+)\"[^\n]*\]$",
+    re.MULTILINE,
 )
 _MARKED = re.compile(r"[*_#`]$|^(?:[*_#`]|\[[^\[\]]*\][*_#])")
 
@@ -73,15 +101,19 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def inner_units(text: str, options: Options) -> Iterator[Unit]:
-    """The texts of footnotes, and descriptions of images, which stand in other texts."""
+    """The texts of footnotes, descriptions of images, and names of places and blocks, which stand in other texts."""
     kept = [(unit.start, unit.end) for unit in _Reader(text).units() if unit.kept]
     for match in _INNER.finditer(text):
-        start = text.index("[", match.start()) + 1
+        name = next((name for name in ("name", "quoted") if match[name]), "")
+        start = match.start(name) if name else text.index("[", match.start()) + 1
         where = f"line {line_of(text, start)}"
         if any(begin <= start < end for begin, end in kept):
             continue
         if match.group().startswith("image"):
             yield from _named_texts(text, start, match.end() - 1, where)
+        elif name:
+            render = partial(_in_attributes, name == "quoted")
+            yield from units_of([Token("text", *match.span(name), match[name])], where, render, source=text)
         else:
             tokens = list(_tokens(text, start, match.end() - 1))
             yield from units_of(tokens, where, partial(_render, 0, ""), source=text)
@@ -98,8 +130,10 @@ class _Reader:
         """The line of attributes before a block."""
         self.opened: list[str] = []
         self.is_header = self.has_title = False
-        self.is_attached = False
-        """True below a `+` or a term: the next block belongs to the item."""
+        self.is_manual = False
+        """True in a manual page up to its first paragraph, `NAME - purpose`."""
+        self.attached = ""
+        """The `+` or `::` that the next block stands below, which belongs to the item then."""
 
     def units(self) -> Iterator[Unit]:
         if self.lines and self.lines[0].text == "---":  # front matter of a site
@@ -119,7 +153,7 @@ class _Reader:
     def _block(self, line: Line) -> Iterator[Unit]:
         text = line.text
         attributes, self.attributes = self.attributes, ""
-        if text.startswith("//") and not text.startswith("////"):
+        if _COMMENT.match(text):
             yield from self._kept(COMMENTS, self.at + 1)
             self.attributes = attributes
         elif table := _TABLE.fullmatch(text):
@@ -137,9 +171,11 @@ class _Reader:
             self.at += 1
             yield from self._macro(line, macro)
         elif text in ("'''", "<<<", "+", "---", "***", "- - -"):
-            self.is_attached = text == "+"
+            self.attached = "+" if text == "+" else ""
             self.at += 1
-        elif line.column and not self.is_attached and not _ITEM.match(text) and not _TERM.match(text):
+        elif _QUOTED.match(text):
+            yield from self._quoted()
+        elif line.column and self.attached != "::" and not _ITEM.match(text) and not _TERM.match(text):
             yield from self._kept(CODE, self._blank_after(self.at))
         else:
             yield from self._text(line, attributes)
@@ -147,8 +183,9 @@ class _Reader:
     def _text(self, line: Line, attributes: str) -> Iterator[Unit]:
         """A title, an item or a paragraph."""
         if not line.column and (mark := _TITLE.match(line.text)):
-            self._begin(is_title=mark.group().strip() in ("=", "#"))
-            yield from self._one_line(line.after(mark.end()))
+            title = line.after(mark.end())
+            self._begin(title, is_title=mark.group().strip() in ("=", "#"))
+            yield from self._kept(NAMES, self.at + 1) if self.is_name(title) else self._one_line(title)
         elif not line.column and (mark := _CAPTION.match(line.text)):
             yield from self._one_line(line.after(mark.end()))
             self.attributes = attributes
@@ -161,7 +198,7 @@ class _Reader:
             if rest.text:
                 yield from self._paragraph(rest, attributes, is_item=True)
             else:
-                self.is_attached = True
+                self.attached = "::"
                 self.at += 1
         elif mark := _ADMONITION.match(line.text):
             yield from self._paragraph(line.after(mark.end()), attributes)
@@ -173,18 +210,28 @@ class _Reader:
                 and below.text not in self.opened
                 and abs(len(below.text) - len(line.text)) < 2
             ):
+                self._begin(line, is_title=below.text[0] == "=")
+                if self.is_name(line):
+                    yield from self._kept(NAMES, self.at + 2)
+                    return
                 render = partial(_underlined, self.text, line, below)
                 for unit in self._units_of([line], render):
                     yield Unit(unit.items, unit.start, below.end, unit.render, unit.where)
-                self._begin(is_title=below.text[0] == "=")
                 self.at += 2
             else:
-                yield from self._paragraph(line, attributes)
+                name = _NAME.match(line.text) if self.is_manual else None
+                self.is_manual = False
+                yield from self._paragraph(line.after(name.end()) if name else line, attributes)
 
-    def _begin(self, is_title: bool) -> None:
+    def _begin(self, title: Line, is_title: bool) -> None:
         """Begin a section, or the header of the document, which ends with a blank line."""
         self.is_header = is_title and not self.has_title
+        self.is_manual = self.is_manual or self.is_name(title)
         self.has_title = True
+
+    def is_name(self, title: Line) -> bool:
+        """True for the title of a manual page: `ls(1)`."""
+        return self.is_header and _MANUAL.fullmatch(title.text) is not None
 
     def _one_line(self, line: Line) -> Iterator[Unit]:
         self.at += 1
@@ -193,7 +240,7 @@ class _Reader:
     def _paragraph(self, first: Line, attributes: str, is_item: bool = False) -> Iterator[Unit]:
         """A paragraph ends with a blank line, or with the begin of a block or of an item."""
         members = [first]
-        is_item, self.is_attached = is_item or self.is_attached, False
+        is_item, self.attached = is_item or bool(self.attached), ""
         self.at += 1
         while self.at < len(self.lines):
             following = self.lines[self.at]
@@ -217,6 +264,26 @@ class _Reader:
     def _units_of(self, members: Sequence[Line], render: "partial[str]") -> Iterator[Unit]:
         start, end = members[0].start, members[-1].end
         yield from units_of(list(_tokens(self.text, start, end)), f"line {members[0].number}", render, source=self.text)
+
+    def _quoted(self) -> Iterator[Unit]:
+        """A quotation as in Markdown: each line begins with `> `."""
+        group: list[Line] = []
+        while (line := self.lines[self.at] if self.at < len(self.lines) else None) or group:
+            mark = _QUOTED.match(line.text) if line else None
+            inner = line.after(mark.end()) if line and mark else None
+            item = _ITEM.match(inner.text) if inner else None
+            if group and (inner is None or item or not inner.text):
+                width, between = layout(self.text, group)
+                blank = [Token("text", one.end, two.start, " ") for one, two in itertools.pairwise(group)] + [None]
+                tokens = [token for one, gap in zip(group, blank, strict=True)
+                          for token in (*_tokens(self.text, one.start, one.end), gap) if token]  # fmt: skip
+                render = partial(_render, width, f"{between[: -group[-1].column]}> ")
+                yield from units_of(tokens, f"line {group[0].number}", render)
+                group = []
+            if inner is None:
+                break
+            group += [inner.after(item.end()) if item else inner] if inner.text else []
+            self.at += 1
 
     def _entry(self, line: Line, mark: re.Match[str]) -> Iterator[Unit]:
         """An attribute of the document; it goes on over lines that end with a backslash. Some attributes are text."""
@@ -264,7 +331,8 @@ class _Reader:
         cell = re.compile(_CELL + re.escape(separator))
         group: list[Line] = []
         style = ""
-        for line in [*self.lines[self.at + 1 : end], None]:
+        read = (line for line in self.lines[self.at + 1 : end] if not _COMMENT.match(line.text))
+        for line in [*read, None]:
             marks = list(cell.finditer(line.text)) if line else []
             starts = [0, *(mark.end() for mark in marks)]
             stops = [*(mark.start() for mark in marks), len(line.text) if line else 0]
@@ -345,15 +413,20 @@ def _in_attributes(is_quoted: bool, items: Sequence[Item]) -> str:
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
-    return marked_tokens(text, start, end, _INLINE, lambda match: _token(text, match))
+    return marked_tokens(text, start, end, _inline_of(text), lambda match: _token(text, match))
+
+
+@functools.lru_cache(maxsize=1)  # a file asks for each of its texts
+def _inline_of(text: str) -> re.Pattern[str]:
+    return _INLINE_OF_OLD if _IS_OLD.match(text) else _INLINE
 
 
 def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
     """The tokens of a piece of markup."""
     start, end = match.span()
     raw = match.group()
-    inner = next((name for name in ("in_double", "in_single", "in_script", "in_quoted", "of_link", "of_reference")
-                  if match[name]), "")  # fmt: skip
+    inner = next((name for name in ("in_double", "in_single", "in_script", "in_quoted", "of_link", "of_reference",
+                             "of_term") if match[name]), "")  # fmt: skip
     if match["escape"]:
         yield Token("text", start, end, "")
     elif match["hard"]:
@@ -364,7 +437,7 @@ def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
         yield Token("open", start, begin, text[start:begin], "link")
         yield from _tokens(text, begin, stop)
         yield Token("close", stop, end, text[stop:end], "link")
-    elif inner.startswith("in_"):
+    elif inner.startswith("in_") or inner == "of_term":
         begin, stop = match.span(inner)
         yield Token("open", start, begin, text[start:begin], inner + raw[:1], True)
         yield from _tokens(text, begin, stop)
@@ -376,10 +449,34 @@ def _token(text: str, match: re.Match[str]) -> Iterator[Token]:
 
 
 def _render(width: int, between: str, items: Sequence[Item]) -> str:
-    text = written(_doubled(items), _escaped, "", _MARKED)
+    text = written(_doubled(_without_blanks(items)), _escaped, "", _MARKED)
     if any(not isinstance(item, str) and item.kind == "break" for item in items):
         return text.replace("\0+\0", f" +{between}").replace("\0", " ")
-    return wrapped(text, width, between)
+    return _BEGINS_BLOCK.sub(" ", wrapped(text, width, between))
+
+
+def _without_blanks(items: Sequence[Item]) -> list[Item]:
+    """Items without pairs of marks around nothing, and with blanks at the edges of a pair outside: marks with a blank
+    behind the first one or before the last one are none."""
+    out: list[Item] = []
+    for item in items:
+        before = out[-1] if out else ""
+        if isinstance(item, str) and not isinstance(before, str) and before.kind == "open" and before.repeats:
+            bare = item.lstrip()
+            if len(bare) < len(item) and len(out) > 1:
+                out.insert(len(out) - 1, " ")
+            item = bare
+        elif not isinstance(item, str) and item.kind == "close" and item.repeats:
+            if not isinstance(before, str) and before.kind == "open" and before.pair == item.pair:
+                out.pop()
+                continue
+            if isinstance(before, str) and before[-1:].isspace():
+                out[-1] = before.rstrip()
+                out += [item, " "]
+                continue
+        if item != "":
+            out.append(item)
+    return out
 
 
 def _doubled(items: Sequence[Item]) -> list[Item]:
@@ -408,6 +505,7 @@ def _underlined(text: str, title: Line, below: Line, items: Sequence[Item]) -> s
 def _escaped(text: str, before: str) -> str:
     """Text with a backslash before characters that would be read as markup."""
     text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]*\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
+    text = re.sub(r"(?<=[^\s:])::(?=\s|$)", "{two-colons}", text)
     if not before:
-        text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|//)\s)", "{empty}", text)
+        text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|//|>)\s|\[.*\]$)", "{empty}", text)
     return text

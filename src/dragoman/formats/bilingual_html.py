@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, plain
 from dragoman.formats.html_pieces import EMBEDDED, RAW, VOID, Piece, Tag, scan
-from dragoman.languages.codes import direction_of, tag_of
+from dragoman.languages.codes import direction_of, language_of, tag_of
 
 ONCE = (
     EMBEDDED | RAW | {"img", "image", "input", "svg", "math", "template", "area", "embed", "param", "source", "track"}
@@ -41,14 +41,8 @@ class Surroundings(NamedTuple):
         is_cut = any(isinstance(item, Code) and item.kind == "alone" and _is_half(item.raw) for item in unit.items)
         is_alone = opening is not None and opening.name in NO_MARKUP
         if is_cut or is_alone or not plain(items).strip():
-            if (
-                is_alone
-                and opening
-                and opening.tag
-                and opening.tag.opens
-                and not _NAMED_LANGUAGE.search(opening.tag.text)
-            ):
-                yield Edit(opening.end - 1, opening.end - 1, tgt)
+            if is_alone and opening and opening.tag and opening.tag.opens:
+                yield from _in_target(opening.tag, self.options.languages, tgt)
             yield Edit(unit.start, unit.end, unit.render(items))
             return
         if opening is None or closing is None or not _is_paragraph(opening, closing):
@@ -62,6 +56,16 @@ class Surroundings(NamedTuple):
         before, after = self.text[opening.end : unit.start], self.text[unit.end : closing.start]
         tag = f"{_NAMED.sub('', opening.tag.text)[:-1]}{tgt}>"
         yield Edit(closing.end, closing.end, f"\n{tag}{copied(before)}{written}{copied(after)}</p>")
+
+
+def _in_target(tag: Tag, languages: tuple[str, str], attributes: str) -> Iterator[Edit]:
+    """The edits by which an element says that it is in the target's language."""
+    named = [one for one in tag.attributes() if one[0] in ("lang", "xml:lang")]
+    if not named:
+        yield Edit(tag.end - 1, tag.end - 1, attributes)
+    for _, value, start, end in named:
+        if value and languages[1] and language_of(value) == language_of(languages[0]):
+            yield Edit(start, end, tag_of(languages[1]))
 
 
 def _is_half(raw: str) -> bool:

@@ -18,6 +18,7 @@ from dragoman.formats import (
     ass,
     epub,
     html,
+    html_inside,
     its,
     json_strings,
     language,
@@ -312,8 +313,8 @@ FORMATS: dict[str, Format] = {
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),
-        (html.conditional_units, html.attribute_units, html.embedded_units, html.text_units),
-        finish=html.with_language,
+        (*html_inside.PASSES, html.attribute_units, html.embedded_units, html.text_units),
+        finish=html_inside.finish,
         declares="html",
         goes_bilingual=True,
     ),

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
-from dragoman.formats.bilingual_html import Surroundings
+from dragoman.formats.bilingual_html import NO_MARKUP, Surroundings
 from dragoman.formats.direction import turned
 from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
 from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
@@ -34,6 +34,8 @@ READING = frozenset({"rp", "rt", "rtc"})
 LEFT = "not to be translated (`translate`, code, `pre` ...)"
 REPEATS = frozenset({"b", "big", "em", "font", "i", "mark", "s", "small", "strike", "strong", "sub", "sup", "tt", "u"})
 """Elements that may be closed and opened again, if they have no id."""
+CHANGES = frozenset({"del", "ins", "s", "strike"})
+"""Elements of what was struck out or added."""
 NO_WORD = frozenset({"script", "style", "textarea", "metadata"})
 """Elements that are not translated and stand for no word in a sentence."""
 READ = frozenset({
@@ -56,9 +58,6 @@ _NOTE = re.compile(
 
 _CODE = re.compile(CODE, re.DOTALL)
 _ENTITY = re.compile(r"&[A-Za-z][\w.-]*;")
-_CONDITIONAL = re.compile(r"<!--\[if\b[^\]]*\]>(?!<!)(?P<inner>.*)<!\[endif\]-->", re.DOTALL | re.IGNORECASE)
-"""A comment that some readers of mail show."""
-
 _STATEMENT = re.compile(r"(\{%|<%|<\?(?:php\b)?|\{\{)[-+~]?\s*([#^/}]?)\s*([A-Za-z]*)")
 """Code of a template: what it begins with, a mark, a word."""
 _OTHERWISE = frozenset({"else", "elif", "elsif", "elseif", "empty", "when", "case", "default", "plural", "pluralize"})
@@ -76,7 +75,8 @@ _BEGINS = {
 
 
 @functools.lru_cache(maxsize=1)  # two passes look at a page, one after the other
-def _pieces(text: str, tags: Tags = NO_TAGS) -> list[Piece]:
+def page_of(text: str, tags: Tags = NO_TAGS) -> list[Piece]:
+    """The pieces of a page; those in elements that are ignored are not translated."""
     page = pieces(text)
     return list(_without(page, tags.ignored)) if tags.ignored else page
 
@@ -96,7 +96,7 @@ def _without(page: Sequence[Piece], names: Collection[str]) -> Iterator[Piece]:
 
 def attribute_units(text: str, options: Options) -> Iterator[Unit]:
     """The attributes that people read."""
-    yield from _attributes_of(text, _pieces(text, options.tags))
+    yield from _attributes_of(text, page_of(text, options.tags))
 
 
 def attribute_units_within(text: str, start: int, end: int) -> Iterator[Unit]:
@@ -149,22 +149,12 @@ def _quoted(items: Sequence[Item], is_bare: bool) -> str:
 
 def text_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts between the elements that part them."""
-    yield from _units(text, _pieces(text, options.tags), options, embedded=False)
+    yield from _units(text, page_of(text, options.tags), options, embedded=False)
 
 
 def embedded_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts inside of elements that are one code of the text around them: the choices of a form ..."""
-    yield from _units(text, _pieces(text, options.tags), options, embedded=True)
-
-
-def conditional_units(text: str, options: Options) -> Iterator[Unit]:
-    """The texts in comments that Outlook and old browsers show: `<!--[if mso]> ... <![endif]-->`."""
-    for piece in _pieces(text, options.tags):
-        match = _CONDITIONAL.fullmatch(text, piece.start, piece.end) if piece.is_translated else None
-        if match and not piece.name:
-            page = [one.moved(match.start("inner")) for one in pieces(match["inner"])]
-            units = [*_attributes_of(text, page), *_units(text, page, options, embedded=False)]
-            yield from sorted(units, key=lambda unit: unit.start)
+    yield from _units(text, page_of(text, options.tags), options, embedded=True)
 
 
 def units_within(text: str, start: int, end: int, options: Options) -> Iterator[Unit]:
@@ -182,12 +172,13 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
         ):
             block.append(piece)
         elif block:
-            tokens = _apart(list(_tokens(text, block, embedded)))
+            tokens = _apart(_with_blanks(list(_tokens(text, block, embedded))))
             around = Surroundings(text, before, piece, options, is_xml)
             where = f"line {line_of(text, block[0].start)}"
             unit = None
             for unit in units_of(tokens, where, source=text):
-                is_beside = options.bilingual and not embedded
+                is_alone = before is not None and before.name in NO_MARKUP
+                is_beside = options.bilingual and (not embedded or is_alone)
                 unit = replace(unit, items=with_arms(unit.items))
                 yield replace(unit, beside=around.beside) if is_beside else unit
             if unit is None and (left := _left(text, block)):
@@ -337,6 +328,22 @@ def _token(text: str, piece: Piece) -> Token:
     return Token("open" if tag.opens else "close", start, end, raw, tag.name, repeats)
 
 
+def _with_blanks(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with a blank between what was struck out and what stands in its place: `<del>one</del><ins>two</ins>`
+    are two words, unless more letters stand beside them."""
+    out: list[Token] = []
+    for place, token in enumerate(tokens):
+        last = out[-1] if out else None
+        if last and last.kind == "close" and token.kind == "open" and not CHANGES.isdisjoint((last.name, token.name)):
+            begin = next((at for at in range(place - 1, -1, -1) if tokens[at][0::4] == ("open", last.name)), 0)
+            end = next((at for at in range(place, len(tokens)) if tokens[at][0::4] == ("close", token.name)), place)
+            before, after = (tokens[at].text if 0 <= at < len(tokens) else "" for at in (begin - 1, end + 1))
+            if not (before[-1:].isalpha() or after[:1].isalpha()):
+                out.append(Token("text", token.start, token.start, " "))
+        out.append(token)
+    return out
+
+
 def _apart(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with breaks between links, buttons and the like that stand side by side: each is a text by itself.
 
@@ -383,7 +390,7 @@ def with_language(text: str, options: Options) -> str:
     src, tgt = options.languages
     direction = turned(options)
     edits = []
-    for piece in _pieces(text) if tgt else ():
+    for piece in page_of(text) if tgt else ():
         is_page = direction == "rtl" and piece.name == "html"
         if piece.tag is None or not piece.tag.opens or not (is_page or _LANGUAGE.search(piece.tag.text)):
             continue

@@ -11,9 +11,11 @@ import html
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
@@ -91,6 +93,11 @@ _DRAWN = re.compile(
 _LINKED = re.compile(rf"(?:\]\(|^ {{0,3}}\[[^\]\n]+\]:[ \t]+)[^()\s{{]*(?:(?:{_CODE})[^()\s{{]*)+", re.MULTILINE)
 """The address of a link with code of a template in it."""
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)+"|'(?:[^'\\]|\\.)+'|\((?:[^()\\]|\\.)+\))[ \t\r]*\)?[ \t\r]*\Z""", re.DOTALL)
+_TO_HEADING = re.compile(
+    r"\]\(<?#([^\s()<>]+)|\bhref=[\"']#([^\"']+)|^ {0,3}\[[^\]\n]+\]:[ \t]*<?#([^\s<>]+)", re.MULTILINE
+)
+"""A link to a place in the same file."""
+_NAMED = re.compile(r"\b(?:id|name)=[\"']?([^\s\"'<>]+)|\{[^{}\n]*?#([\w.:-]+)")
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]+)\]:[ \t]*(?:<[^<>\n]*>|\S+)[ \t]+[\"'(][^\n]*", re.MULTILINE)
 _BEFORE = re.compile(
     r"(?:\[[ xX]\](?=\s)|\[![A-Za-z]{1,20}\][-+]?|:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*\[?)|\[TOC\]|\[\[toc\]\]"
@@ -119,6 +126,7 @@ class _Place(NamedTuple):
     children: Sequence[Found] = ()
     is_apart: bool = False
     """True for a paragraph beside which another one may stand."""
+    is_heading: bool = False
     lost: str = ""
     """A text that is left as it is."""
     reason: str = "text that is not in the file as it reads"
@@ -147,7 +155,9 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     front = _FRONT.match(text)
     if front and (front["inner"] or front["bare"]):
         yield from _front_units(text, *front.span("inner" if front["inner"] else "bare"))
+    anchors = _Anchors(text)
     for place in _found(text):
+        anchor = anchors.of(place.children) if place.is_heading else ()
         if place.lost:
             yield Unit((place.lost,), place.start, place.end, plain, place.where, kept=place.reason)
         elif place.block is None:
@@ -155,8 +165,31 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         else:
             tokens = list(place.block.tokens(place.children))
             for unit in units_of(tokens, place.where, place.block.render, source=text):
-                beside = functools.partial(place.block.beside, place.is_apart)
-                yield replace(unit, beside=beside) if options.bilingual else unit
+                beside = functools.partial(place.block.beside, place.is_apart) if options.bilingual else None
+                also = tuple(Edit(unit.start, unit.start, one) for one in anchor)
+                yield replace(unit, beside=beside, also=also)
+                anchor = ()
+
+
+class _Anchors:
+    """The places that links of a file go to and that have the name of a heading: with another text, it has another one.
+
+    Names are those that GitHub, Docusaurus and MkDocs make.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.linked = {unquote(match[match.lastindex or 0]) for match in _TO_HEADING.finditer(text)}
+        self.linked -= {name for pair in _NAMED.findall(text) for name in pair}
+        self.used: Counter[str] = Counter()
+
+    def of(self, heading: Sequence[Found]) -> tuple[str, ...]:
+        """The anchor that a heading needs if its text changes; none without a link to it."""
+        text = "".join(one.content for one in heading if one.type in ("text", "code_inline"))
+        name = re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+        number = self.used[name]
+        self.used[name] += 1
+        name = f"{name}-{number}" if number else name
+        return (f'<a id="{name}"></a>',) if name in self.linked else ()
 
 
 def _found(text: str) -> Iterator[_Place]:
@@ -166,7 +199,7 @@ def _found(text: str) -> Iterator[_Place]:
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
     first_line = text.count("\n", 0, begin) + 1
     at = begin
-    is_cell = is_apart = False
+    is_cell = is_apart = is_heading = False
     notes = 0
     read, drawn = _readable(text)
     for table in drawn:
@@ -177,6 +210,7 @@ def _found(text: str) -> Iterator[_Place]:
         notes += token.nesting * token.type.startswith(("footnote_", "dd_"))
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
+            is_heading = token.type == "heading_open"
             is_apart = token.type == "paragraph_open" and not token.hidden and not notes
         if token.map is None:
             continue
@@ -200,7 +234,7 @@ def _found(text: str) -> Iterator[_Place]:
             continue
         at = places[-1][1]
         block = _Block(text, lines, places, is_cell)
-        yield _Place(places[0][0], at, where, block, token.children or (), is_apart)
+        yield _Place(places[0][0], at, where, block, token.children or (), is_apart, is_heading)
 
 
 def _readable(text: str) -> tuple[str, list[re.Match[str]]]:

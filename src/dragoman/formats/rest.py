@@ -46,7 +46,7 @@ _NAMED = frozenset(
     {"image", "include", "literalinclude", "code", "code-block", "sourcecode", "highlight", "raw", "math"}
 )
 """Directives whose argument is the name of a file or of a language."""
-_TEXT_OPTIONS = frozenset({"alt", "caption", "title", "subtitle", "header"})
+_TEXT_OPTIONS = frozenset({"alt", "caption", "title", "subtitle", "header", "description", "keywords"})
 _TITLED = frozenset({"ref", "doc", "term", "any", "numref", "download", "abbr", "guilabel", "sup", "sub", "emphasis",
                      "strong", "title", "title-reference", "subscript", "superscript", "dfn"})  # fmt: skip
 _TEXT_ROLES = _TITLED - {"ref", "doc", "term", "any", "numref", "download"}
@@ -269,6 +269,10 @@ class _Reader:
             yield from self._options(base)
         elif name == "csv-table":
             yield from self._csv_table(rest, base, end)
+        elif name == "toctree":
+            self.at += 1
+            yield from self._options(base)
+            yield from self._contents(end)
         elif name in _HOLDERS or ":" in name:
             self.at += 1
             while self.at < end and self.lines[self.at].text and not self.lines[self.at].text.startswith(":"):
@@ -283,6 +287,15 @@ class _Reader:
             self.at += 1
             yield from self._options(base)
             yield from self._kept(DIRECTIVES, end)
+
+    def _contents(self, end: int) -> Iterator[Unit]:
+        """The entries of a table of contents that have a title of their own: `Title <file>`."""
+        while self.at < end:
+            line = self.lines[self.at]
+            self.at += 1
+            if entry := _TITLE_AND_TARGET.fullmatch(line.text):
+                stop = line.start + entry.end("title")
+                yield from self._paragraph([line._replace(end=stop, text=entry["title"])])
 
     def _csv_table(self, title: Line, base: int, end: int) -> Iterator[Unit]:
         """The title, the headings and the cells of a table in CSV."""
@@ -318,7 +331,7 @@ class _Reader:
             if not mark or line.column <= base:
                 return
             rest = line.after(mark.end())
-            if mark[1] in _TEXT_OPTIONS and rest.text:
+            if mark[1].partition(" ")[0] in _TEXT_OPTIONS and rest.text:
                 yield from self._paragraph([rest])
             self.at += 1
 
