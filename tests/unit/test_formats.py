@@ -808,6 +808,8 @@ def test_marks_below_titles_are_as_long_as_these() -> None:
         ("ab(1)\n=====\n\nIj\n--\nab - kl\n", "ab(1)\n=====\n\njI\n--\nab - lk\n"),
         ("|===\n|ab\n// cd\n|ef\n|===\n", "|===\n|ba\n// cd\n|fe\n|===\n"),
         ("[[ab, cd ef]]\n== gh\n\n[[ij,kl]]mn <<ab>>", "[[ab, dc fe]]\n== hg\n\n[[ij,lk]]nm <<ab>>"),
+        ("== Ab cd-ef\n\n<<_ab_cd_ef>> gh\n", "[[_ab_cd_ef]]\n== bA fe-dc\n\n<<_ab_cd_ef>> hg\n"),
+        ("Ab\n--\n\nxref:_ab[cd]\n", "[[_ab]]\nbA\n--\n\nxref:_ab[dc]\n"),
         ('[ab,title="cd"]\n----\nef\n----\n', '[ab,title="dc"]\n----\nef\n----\n'),
         ("* ab\n+\n  cd\n\nef::\n  gh\n", "* ba\n+\n  cd\n\nfe::\n  hg\n"),
         ("> ab cd\n>\n> * ef\n> * gh\n\nij\n", "> ba dc\n>\n> * fe\n> * hg\n\nji\n"),

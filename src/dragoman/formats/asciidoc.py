@@ -7,9 +7,10 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import units_of_rows
 from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
@@ -35,6 +36,7 @@ _TITLE = re.compile(r"(?:={1,6}|#{1,6})\s+")
 _ENTRY = re.compile(r":(!?\w[^:]*):(?:\s+|$)")
 _ITEM = re.compile(r"(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|[a-zA-Z]\.|[ivxIVX]{1,5}\)|<(?:\d{1,3}|\.)>)\s+(?:\[[ xX*]\]\s+)?")
 _TERM = re.compile(r"(?P<term>\S.*?)(?P<mark>:{2,4}|;;)(?:\s+|$)")
+_REFERENCES = re.compile(r"<<#?([\w.-]+)(?=[,>])|xref:#?([\w.-]+)(?=\[)")
 _MANUAL, _NAME = re.compile(r"\S.*\(\d\w*\)"), re.compile(r"\S.*? +- +")
 _ADMONITION = re.compile(r"(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+")
 _BLOCK_MACRO = re.compile(r"(?P<name>[a-z][\w-]*)::(?P<target>[^\s\[]*)\[(?P<in>.*)\]")
@@ -130,6 +132,8 @@ class _Reader:
         """The line of attributes before a block."""
         self.opened: list[str] = []
         self.is_header = self.has_title = False
+        self.referred = {name for pair in _REFERENCES.findall(text) for name in pair}
+        """Names of places that references go to."""
         self.is_manual = False
         """True in a manual page up to its first paragraph, `NAME - purpose`."""
         self.attached = ""
@@ -185,7 +189,10 @@ class _Reader:
         if not line.column and (mark := _TITLE.match(line.text)):
             title = line.after(mark.end())
             self._begin(title, is_title=mark.group().strip() in ("=", "#"))
-            yield from self._kept(NAMES, self.at + 1) if self.is_name(title) else self._one_line(title)
+            if self.is_name(title):
+                yield from self._kept(NAMES, self.at + 1)
+            else:
+                yield from (replace(unit, also=self._anchor(line, title)) for unit in self._one_line(title))
         elif not line.column and (mark := _CAPTION.match(line.text)):
             yield from self._one_line(line.after(mark.end()))
             self.attributes = attributes
@@ -216,7 +223,7 @@ class _Reader:
                     return
                 render = partial(_underlined, self.text, line, below)
                 for unit in self._units_of([line], render):
-                    yield Unit(unit.items, unit.start, below.end, unit.render, unit.where)
+                    yield replace(unit, end=below.end, also=self._anchor(line, line))
                 self.at += 2
             else:
                 name = _NAME.match(line.text) if self.is_manual else None
@@ -228,6 +235,13 @@ class _Reader:
         self.is_header = is_title and not self.has_title
         self.is_manual = self.is_manual or self.is_name(title)
         self.has_title = True
+
+    def _anchor(self, line: Line, title: Line) -> tuple[Edit, ...]:
+        """The edit that keeps the name of a section which references go to: with another title it has another one."""
+        bare = re.sub(r"[^\w .-]", "", title.text.lower())
+        name = "_" + re.sub(r"[ ._-]+", "_", bare).strip("_")
+        newline = "\r\n" if "\r\n" in self.text else "\n"
+        return (Edit(line.start, line.start, f"[[{name}]]{newline}"),) if name in self.referred else ()
 
     def is_name(self, title: Line) -> bool:
         """True for the title of a manual page: `ls(1)`."""
