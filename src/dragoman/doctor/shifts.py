@@ -34,6 +34,7 @@ TRANSLATIONS = 3  # most probable translations of a word that are kept
 ROUNDS = 3  # rounds of learning: in each, the path is found by the lexicon and the lexicon is counted along the path
 SWITCH = -25.0  # log probability of another offset at the next line, in nats
 LOST = -40.0  # log probability that the next line has no translation nearby, in nats
+LOST_LINE = -0.1  # a line without translation is this much less probable than one of which nothing can be said
 BINS = 12
 SHORTEST = 6  # lines of the shortest shift; fewer are a few loose translations
 
@@ -370,7 +371,7 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
             switch = moved > score
             came_from[line] = np.where(switch, best, stay)
             score = np.where(switch, moved, score)
-        score = score + np.append(evidence[line], 0.0)
+        score = score + np.append(evidence[line], LOST_LINE)
     if end is not None and abs(end) <= max_offset:
         score += np.where(stay == end + max_offset, 0.0, SWITCH)
     path = np.zeros(count, dtype=np.int64)
