@@ -108,7 +108,7 @@ class Shifts:
         evidence = features.evidence(self.learnt.tables, self.max_offset)
         # At the very end both sides must end together: nothing else would explain all of their lines.
         end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last and complete else None
-        path = _viterbi(evidence, self.state, end, self.max_offset)[:count]
+        path = _viterbi(features.novelty * evidence, self.state, end, self.max_offset)[:count]
         self.belief += float(np.append(evidence, np.zeros((num_lines, 1)), axis=1)[np.arange(count), path].sum())
         for line in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
             lost = path[line] == 2 * self.max_offset + 1
@@ -187,7 +187,7 @@ class _Features:
         self.src_has_looks = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
         self.tgt_has_look = _membership(tgt.looks, LOOKS)
         self.tgt_has_looks: Array = np.asarray(self.tgt_has_look.any(axis=1))
-        self.weight = _novelty(src.words)
+        self.novelty = _novelty(src.words)
 
     def bins(self, offset: int) -> list[Array]:
         """(source lines) for each feature: its bin for the pair with the target line `offset` further, -1 for none."""
@@ -211,16 +211,12 @@ class _Features:
         return [np.where(telling, bins, -1) for bins in (length_bins, end_pairs, alike, translated)]
 
     def evidence(self, tables: list[Table], max_offset: int) -> Array:
-        """(lines, offsets) log of how much more probable the features of each pair are where lines correspond.
-
-        Lines that repeat the words of the lines before them ("on the third Friday", "on the third Monday" ...) are not
-        independent evidence: one word with an unusual translation would count in all of them.
-        """
+        """(lines, offsets) log of how much more probable the features of each pair are where lines correspond."""
         columns = []
         for offset in range(-max_offset, max_offset + 1):
             features = zip(tables, self.bins(offset), strict=True)
             columns.append(sum(np.where(bins >= 0, table[bins], 0.0) for table, bins in features))
-        return _TRUST * self.weight[:, None] * np.stack(columns, axis=1)
+        return _TRUST * np.stack(columns, axis=1)
 
     def tables(self, path: Array, num_learnt: int) -> list[Table]:
         """Tables of the first `num_learnt` features (0 for others), counted along the path and far from it."""
@@ -239,7 +235,11 @@ class _Features:
 
 
 def _novelty(lines: list[list[int]]) -> Array:
-    """(lines) the weight of each line: 1 where half of its words or more are not in the lines just before it."""
+    """(lines, 1) the weight of each line: 1 where half of its words or more are not in the lines just before it.
+
+    Lines that repeat the words of the lines before them ("on the third Friday", "on the third Monday" ...) are not
+    independent evidence of a shift: one word with an unusual translation would count in all of them.
+    """
     weights = np.ones(len(lines))
     recent: Counter[int] = Counter()
     for row, words in enumerate(lines):
@@ -249,7 +249,7 @@ def _novelty(lines: list[list[int]]) -> Array:
         recent.update(words)
         if row >= NEIGHBOURS:
             recent.subtract(lines[row - NEIGHBOURS])
-    return weights
+    return weights[:, None]
 
 
 def _flat(lines: list[list[int]]) -> tuple[Array, Array]:
@@ -287,7 +287,8 @@ def _learn(src: Sequence[str], tgt: Sequence[str], max_offset: int) -> _Learnt:
     for round in range(ROUNDS):
         features = _Features(*sides, 0, lexicon)
         tables = features.tables(path, num_learnt=3 if round == 0 else 4)
-        states = _viterbi(features.evidence(tables, max_offset), None, len(tgt) - len(src), max_offset)
+        evidence = features.novelty * features.evidence(tables, max_offset)
+        states = _viterbi(evidence, None, len(tgt) - len(src), max_offset)
         path = np.where(states == 2 * max_offset + 1, path, states - max_offset)
         lexicon = _lexicon(*sides, path)
     tables = _Features(*sides, 0, lexicon).tables(path, num_learnt=4)
