@@ -843,6 +843,8 @@ def test_no_translation_begins_a_block_of_asciidoc() -> None:
         (f"{'c' * 46} + {'d' * 40}", f"{'c' * 46} + {'d' * 40}"),
         ("ab:: cd", "ab{two-colons} cd"),
         ("> ab", "{empty}> ab"),
+        ("# ab", "{empty}# ab"),
+        (".ab cd", "{empty}.ab cd"),
         ("[ab | cd]", "{empty}[ab | cd]"),
     ):
         assert read("a.adoc", text).translated(lambda units, said=said: [(said,)]).decode() == f"{expected}\n"

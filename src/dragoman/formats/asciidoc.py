@@ -521,5 +521,5 @@ def _escaped(text: str, before: str) -> str:
     text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]*\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
     text = re.sub(r"(?<=[^\s:])::(?=\s|$)", "{two-colons}", text)
     if not before:
-        text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|//|>)\s|\[.*\]$)", "{empty}", text)
+        text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|#{1,6}|//|>)\s|\.[^\s.]|\[.*\]$)", "{empty}", text)
     return text
