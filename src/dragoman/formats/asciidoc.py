@@ -79,11 +79,11 @@ _INLINE = _inline(
     "*_#",
     r"(?P<quoted>[\"'])`(?=\S)(?P<in_quoted>[^`]+?)`(?P=quoted)",
 )
-_INLINE_OF_OLD = _inline(
+_INLINE_COMPAT = _inline(
     rf"{_B}`(?=[^\s`])[^`]*?(?<=\S)`(?![`\w])", "*_#'", rf"{_B}(?P<quoted>``?)(?=\S)(?P<in_quoted>[^`']+?)''?{_A}"
 )
-"""As a document reads it whose title has a line below, or that says `:compat-mode:`."""
-_IS_OLD = re.compile(
+"""Markup in compat mode, which a document is in whose title has a line below, or that says `:compat-mode:`."""
+_IS_COMPAT = re.compile(
     r"(?s:.*\n)?:compat-mode:|(?:\s*\n|(?://|:)[^\n]*\n)*(?![=#:/\[])\w[^\n]*\n={2,}[ \t]*$", re.MULTILINE
 )
 _BEGINS_BLOCK = re.compile(rf"(?<= \+)\n[ \t]*|\n[ \t]*(?={_ITEM.pattern}|//|\+$|={{2,}}$|-{{2,}}$)", re.MULTILINE)
@@ -189,7 +189,7 @@ class _Reader:
         if not line.column and (mark := _TITLE.match(line.text)):
             title = line.after(mark.end())
             self._begin(title, is_title=mark.group().strip() in ("=", "#"))
-            if self.is_name(title):
+            if self._is_manual_title(title):
                 yield from self._kept(NAMES, self.at + 1)
             else:
                 yield from (replace(unit, also=self._anchor(line, title)) for unit in self._one_line(title))
@@ -218,7 +218,7 @@ class _Reader:
                 and abs(len(below.text) - len(line.text)) < 2
             ):
                 self._begin(line, is_title=below.text[0] == "=")
-                if self.is_name(line):
+                if self._is_manual_title(line):
                     yield from self._kept(NAMES, self.at + 2)
                     return
                 render = partial(_underlined, self.text, line, below)
@@ -233,7 +233,7 @@ class _Reader:
     def _begin(self, title: Line, is_title: bool) -> None:
         """Begin a section, or the header of the document, which ends with a blank line."""
         self.is_header = is_title and not self.has_title
-        self.is_manual = self.is_manual or self.is_name(title)
+        self.is_manual = self.is_manual or self._is_manual_title(title)
         self.has_title = True
 
     def _anchor(self, line: Line, title: Line) -> tuple[Edit, ...]:
@@ -243,7 +243,7 @@ class _Reader:
         newline = "\r\n" if "\r\n" in self.text else "\n"
         return (Edit(line.start, line.start, f"[[{name}]]{newline}"),) if name in self.referred else ()
 
-    def is_name(self, title: Line) -> bool:
+    def _is_manual_title(self, title: Line) -> bool:
         """True for the title of a manual page: `ls(1)`."""
         return self.is_header and _MANUAL.fullmatch(title.text) is not None
 
@@ -432,7 +432,7 @@ def _tokens(text: str, start: int, end: int) -> Iterator[Token]:
 
 @functools.lru_cache(maxsize=1)  # a file asks for each of its texts
 def _inline_of(text: str) -> re.Pattern[str]:
-    return _INLINE_OF_OLD if _IS_OLD.match(text) else _INLINE
+    return _INLINE_COMPAT if _IS_COMPAT.match(text) else _INLINE
 
 
 def _token(text: str, match: re.Match[str]) -> Iterator[Token]:

@@ -172,7 +172,7 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
         ):
             block.append(piece)
         elif block:
-            tokens = _apart(_with_blanks(list(_tokens(text, block, embedded))))
+            tokens = _apart(_changes_apart(list(_tokens(text, block, embedded))))
             around = Surroundings(text, before, piece, options, is_xml)
             where = f"line {line_of(text, block[0].start)}"
             unit = None
@@ -328,7 +328,7 @@ def _token(text: str, piece: Piece) -> Token:
     return Token("open" if tag.opens else "close", start, end, raw, tag.name, repeats)
 
 
-def _with_blanks(tokens: Sequence[Token]) -> list[Token]:
+def _changes_apart(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with a blank between what was struck out and what stands in its place: `<del>one</del><ins>two</ins>`
     are two words, unless more letters stand beside them."""
     out: list[Token] = []

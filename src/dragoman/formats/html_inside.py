@@ -52,21 +52,21 @@ class _Inside(NamedTuple):
 
     def unescaped(self, text: str) -> tuple[str, list[int]]:
         """The page without escapes, and where each of its characters begins in the text."""
-        said, places, done = "", list[int](), self.start
+        content, places, done = "", list[int](), self.start
         for match in [*(self.escapes.finditer(text, self.start, self.end) if self.escapes else ()), None]:
             stop = match.start() if match else self.end
             character = self.read(match[0]) if match else ""
-            said += text[done:stop] + character
+            content += text[done:stop] + character
             places += [*range(done, stop), *[stop] * len(character)]
             done = match.end() if match else stop
-        return said, [*places, self.end]
+        return content, [*places, self.end]
 
 
 def _inside(one_pass: Pass, text: str, options: Options) -> Iterator[Unit]:
     """The units that a pass finds in the pages inside of a page."""
     for page in sorted(_pages(text, options), key=lambda page: page.start):
-        said, places = page.unescaped(text)
-        for unit in one_pass(said, options):
+        content, places = page.unescaped(text)
+        for unit in one_pass(content, options):
             start, end = places[unit.start], places[unit.end]
             render = partial(_written, page, unit)
             beside = partial(_beside, page, unit, places) if unit.beside else None
@@ -94,8 +94,8 @@ def _pages(text: str, options: Options) -> Iterator[_Inside]:
                 if name == "srcdoc" and text[start - 1] in "\"'":
                     yield _Inside(start, end, name, _REFERENCE, html.unescape, html.escape)
     for data in _data(text, page):
-        for value, said in data.values():
-            if _MARKUP.search(said) and not data.kept(value):
+        for value, content in data.values():
+            if _MARKUP.search(content) and not data.kept(value):
                 read = partial(_in_quotes, json.loads)
                 yield _Inside(value.start + 1, value.end - 1, value.path[-1], _ESCAPE, read, _as_data)
 
@@ -104,9 +104,9 @@ def _in_quotes(read: Callable[[str], str], raw: str) -> str:
     return read(f'"{raw}"')
 
 
-def _as_data(said: str) -> str:
+def _as_data(content: str) -> str:
     """A text in a string of JSON in a script."""
-    return as_json(said)[1:-1].replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    return as_json(content)[1:-1].replace("</", "<\\/").replace("<!--", "<\\u0021--")
 
 
 class _Data:
@@ -115,22 +115,22 @@ class _Data:
     def __init__(self, text: str, piece: Piece) -> None:
         self.start, self.text = piece.start, text[piece.start : piece.end]
         content_of(self.text, Options())
-        self._values = list(values_of(self.text))
-        types = {value.parent: value for value in self._values if value.path[-1:] == ("@type",)}
-        self.titled = {parent for parent, value in types.items() if self.said(value) in TITLED}
+        self.strings = list(values_of(self.text))
+        types = {value.parent: value for value in self.strings if value.path[-1:] == ("@type",)}
+        self.titled = {parent for parent, value in types.items() if self.content(value) in TITLED}
 
-    def said(self, value: Value) -> str:
+    def content(self, value: Value) -> str:
         raw = self.text[value.start : value.end]
         return str(json.loads(raw)) if raw[0] == '"' else ""
 
     def values(self) -> Iterator[tuple[Value, str]]:
         """The texts that people may read, with their places in the file."""
-        for value in self._values:
+        for value in self.strings:
             key = next((key for key in reversed(value.path) if key), "")
-            said = self.said(value) if key == "name" or key in READ_IN_DATA else ""
-            if has_letters(said):
+            content = self.content(value) if key == "name" or key in READ_IN_DATA else ""
+            if has_letters(content):
                 path = (*value.path[:-1], key)
-                yield value._replace(path=path, start=value.start + self.start, end=value.end + self.start), said
+                yield value._replace(path=path, start=value.start + self.start, end=value.end + self.start), content
 
     def kept(self, value: Value) -> str:
         """The reason why a text is left as it is."""
@@ -165,11 +165,11 @@ def data_units(text: str, options: Options) -> Iterator[Unit]:
             where = f"line {line_of(text, piece.start)}"
             yield Unit((text[piece.start : piece.end],), piece.start, piece.end, plain, where, kept=BROKEN)
             continue
-        for value, said in data.values():
+        for value, content in data.values():
             kept = data.kept(value)
-            if kept or not _MARKUP.search(said):
+            if kept or not _MARKUP.search(content):
                 where = f"line {line_of(text, value.start)}, {value.path[-1]}"
-                yield Unit((said,), value.start + 1, value.end - 1, _data_written, where, kept=kept)
+                yield Unit((content,), value.start + 1, value.end - 1, _data_written, where, kept=kept)
 
 
 def _data_written(items: Sequence[Item]) -> str:
@@ -182,8 +182,8 @@ def finish(text: str, options: Options) -> str:
     edits = [
         Edit(data.start + value.start, data.start + value.end, as_json(tag_of(tgt)))
         for data in (_data(text, page_of(text)) if tgt else ())
-        for value in data._values
-        if value.path[-1:] == ("inLanguage",) and language_of(data.said(value)) == language_of(src)
+        for value in data.strings
+        if value.path[-1:] == ("inLanguage",) and language_of(data.content(value)) == language_of(src)
     ]
     return with_language(spliced(text, edits), options)
 

@@ -173,10 +173,10 @@ def end_of_range(tag: str, id: str) -> tuple[Kind, str]:
     >>> end_of_range("bookmarkStart", "1"), end_of_range("bookmark-end", "1"), end_of_range("drawing", "")
     (('open', 'bookmark 1'), ('close', 'bookmark 1'), ('alone', 'drawing'))
     """
-    found = re.fullmatch(r"([\w-]+?)-?(start|end)", tag, re.IGNORECASE) if id else None
-    if found is None:
+    match = re.fullmatch(r"([\w-]+?)-?(start|end)", tag, re.IGNORECASE) if id else None
+    if match is None:
         return "alone", tag
-    return ("open" if found[2].lower() == "start" else "close"), f"{found[1]} {id}"
+    return ("open" if match[2].lower() == "start" else "close"), f"{match[1]} {id}"
 
 
 def _content(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
