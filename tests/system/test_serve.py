@@ -413,7 +413,10 @@ def test_the_page_runs_only_what_comes_with_it(server: LiveServer) -> None:
     assert "unsafe" not in policy
     assert page.headers["x-content-type-options"] == "nosniff"
     for path in ("/page/app.js", "/page/htm-preact.js", "/page/style.css", "/favicon.ico"):
-        assert server.get(path).status_code == 200
+        found = server.get(path)
+        assert found.status_code == 200
+        for name in re.findall(r'from "\./([\w-]+\.js)"', found.text):
+            assert server.get(f"/page/{name}").status_code == 200
     assert server.get("/page/../app.py").status_code == 404
 
 

@@ -37,11 +37,12 @@ class Proxy:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
 
-def addresses(page: str, at: str) -> Iterator[str]:
-    """What a page or a script of it asks for."""
+def addresses(page: str, at: str, beside: str) -> Iterator[str]:
+    """What a page or a script of it asks for; `beside`: where modules are that it imports."""
     page = re.sub(r"\$\{`\$\{ROOT\}(\w[\w.]*)`\}|`\$\{ROOT\}(\w+)`", r'"\1\2"', page)
     for match in _ADDRESS.finditer(page):
-        yield urljoin(at, match[1] or match[2])
+        address = match[1] or match[2]
+        yield urljoin(beside if address.startswith("./") else at, address)
 
 
 @pytest.mark.parametrize("strips", [True, False])
@@ -74,10 +75,9 @@ async def look(client: httpx.AsyncClient, root: str) -> None:
         answer = await client.get(address, follow_redirects=True)
         assert answer.status_code in (200, 405), f"{address}: {answer.status_code}"
         if "text/html" in answer.headers["content-type"]:
-            waiting += addresses(answer.text, address)
+            waiting += addresses(answer.text, address, address)
         elif address.endswith(".js") and "htm-preact" not in address:  # a script asks for what is beside ROOT
-            found = addresses(answer.text, home)
-            waiting += [urljoin(address, "htm-preact.js") if "htm" in one else one for one in found]
+            waiting += addresses(answer.text, home, address)
     assert {f"{home}page/style.css", f"{home}page/htm-preact.js", f"{home}favicon.ico", f"{home}spec"} <= seen
     assert {f"{home}v1/limits", f"{home}v1/documents", f"{home}v1/corrections"} <= seen
     assert (await client.get(f"{home}spec")).json()["servers"] == [{"url": home.rstrip("/")}]

@@ -38,9 +38,11 @@ HEADERS = [
 ]
 """Headers of every answer."""
 TIDY_SECONDS = 30.0
+FILES = Path(__file__).with_name("page")
 PAGE = {
     "/": "index.html", "/docs": "docs.html", "/favicon.ico": "favicon.svg",
-    **{f"/page/{name}": name for name in ("app.js", "docs.js", "htm-preact.js", "style.css")},
+    **{f"/page/{file.relative_to(FILES).as_posix()}": file.relative_to(FILES).as_posix()
+       for file in sorted(FILES.rglob("*")) if file.suffix in (".js", ".css", ".json", ".webmanifest", ".png")},
 }  # fmt: skip
 """The files of the page by their address."""
 OPEN = {*PAGE, "/health", "/ready", "/metrics", "/spec"}
@@ -85,7 +87,7 @@ async def spec(request: Request) -> Response:
 
 
 def _page(address: str, name: str) -> Route:
-    file, headers = Path(__file__).with_name("page") / name, {"Cache-Control": "no-cache"}
+    file, headers = FILES / name, {"Cache-Control": "no-cache"}
 
     async def answer(request: Request) -> Response:
         root = request.scope.get("root_path", "")
