@@ -93,7 +93,8 @@ def test_libretranslate_lists_alternatives_and_detection(server: LiveServer) -> 
         ({"q": "x", "source": "en", "target": "de", "format": "rtf"}, 400, "rtf format is not supported"),
         ({"q": "x", "source": "fr", "target": "de"}, 400,
          "German (de) is not available as a target language from French (fr)"),
-        ({"q": "x", "source": "en", "target": "de", "api_key": "wrong"}, 403, "Invalid API key"),
+        ({"q": "x", "source": "en", "target": "de", "format": 1e9}, 400,
+         "Invalid request: format parameter is not a text"),
     ],
 )  # fmt: skip
 def test_libretranslate_says_what_is_wrong(server: LiveServer, asked: dict[str, Any], status: int, error: str) -> None:

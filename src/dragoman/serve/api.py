@@ -186,7 +186,7 @@ def api_error(error: BaseException, server: Server) -> ApiError:
         if server.stopping:
             return ApiError(503, "The server is stopping", {"Retry-After": "5"})
         return ApiError(CLIENT_GONE, "The client has gone")
-    if isinstance(error, DragomanError) and error.code not in SERVER_FAULTS:
+    if isinstance(error, DragomanError) and error.code not in SERVER_FAULTS and not server.names_own_file(error):
         return ApiError(400, str(error), cause=error)
     if isinstance(error, HTTPException):
         return ApiError(error.status_code, str(error.detail), error.headers)

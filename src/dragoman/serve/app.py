@@ -178,7 +178,15 @@ def _root_path(written: str) -> str:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    return _api_at(route_path(request)).refusal(api_error(error, request.app.state.server))
+    """The answer about a wrong address or method, and about a mistake of ours outside of every handler."""
+    refused = api_error(error, request.app.state.server)
+    if refused.status == 405:
+        path = route_path(request)
+        known = {method for route in ROUTES if route.path_regex.match(path) for method in route.methods or ()}
+        refused.headers["Allow"] = ", ".join(sorted({*known, "OPTIONS"}))
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=refused.headers)
+    return _api_at(route_path(request)).refusal(refused)
 
 
 async def _tidy_now_and_then(server: Server) -> None:
@@ -207,7 +215,7 @@ def create_app(settings: Settings) -> Starlette:
     app = Starlette(
         routes=ROUTES,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _http_error},
+        exception_handlers={HTTPException: _http_error, Exception: _http_error},
         middleware=[
             *([Middleware(RootPathMiddleware, root=root)] if root else []),
             Middleware(ReadinessMiddleware, server=server, paths={route.endpoint: route.path for route in ROUTES}),

@@ -33,15 +33,16 @@ class Gate:
     def authenticate(self, request: Request, given: object = None) -> Client:
         """The client of a request that may go on. `given`: the key in the request's own parameters.
 
-        Raises ApiError: 400 without a key where one is needed, 403 for a wrong one, 429 for too many requests.
+        Where none is needed an unknown key is as good as none: some clients insist on sending one. Raises ApiError: 400
+        without a key where one is needed, 403 for a wrong one, 429 for too many requests.
         """
         text = given if isinstance(given, str) and given else _key_in_headers(request)
         key = None
         if text:
             key = self.store.key(text)
-            if key is None:
+        if key is None and self.key_required:
+            if text:
                 raise ApiError(403, "Invalid API key")
-        elif self.key_required:
             raise ApiError(400, "Please contact the server operator to get an API key")
         address = request.client.host if request.client else "unknown"
         client = Client(key.name, key) if key else Client(f"address {address}", None)

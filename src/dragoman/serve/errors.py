@@ -8,6 +8,8 @@ from dragoman.errors import DragomanError
 
 CLIENT_GONE = 499
 """The status of an answer to a client that did not wait; it sees nothing of it."""
+COME_BACK = {429: "5", 503: "5"}
+"""Seconds after which a refused request may be sent again, where nobody knows better, by status."""
 
 
 class ApiError(Exception):
@@ -21,7 +23,9 @@ class ApiError(Exception):
         cause: DragomanError | None = None,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.headers, self.cause = status, message, dict(headers or {}), cause
+        self.status, self.cause = status, cause
+        self.message = message.encode(errors="replace").decode()
+        self.headers = {**({"Retry-After": COME_BACK[status]} if status in COME_BACK else {}), **(headers or {})}
 
     def as_dict(self) -> dict[str, Any]:
         """The error for a program: its text and its code, and file, line and hint where it has them."""

@@ -5,9 +5,10 @@ import codecs
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from pydantic_core import from_json
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -51,10 +52,11 @@ def parameters_of(request: Request, body: bytes) -> dict[str, Any]:
     A parameter that comes several times is a list. Raises ApiError for a body that cannot be read. It takes its time:
     call it in a thread.
     """
+    _decoded(unquote_to_bytes(request.scope["query_string"]))
     parameters = _merged(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _FORMS:
-        return parameters | _merged(asyncio.run(_form(request, body, kind)).multi_items()) if body else parameters
+        return parameters | _merged(asyncio.run(_form(request, body, kind))) if body else parameters
     if body and (kind == "application/json" or body.lstrip()[:1] == b"{"):
         return parameters | _json(body)
     return parameters
@@ -70,16 +72,27 @@ def _json(body: bytes) -> dict[str, Any]:
     return parameters
 
 
-async def _form(request: Request, body: bytes, kind: str) -> FormData:
+def _decoded(data: bytes) -> str:
+    """The text of bytes. Raises ApiError for bytes that are not UTF-8: letters in the place of others would be
+    translated, and half surrogates cannot be written anywhere."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ApiError(400, f"Invalid request: not UTF-8: byte {data[error.start]:#04x}") from error
+
+
+async def _form(request: Request, body: bytes, kind: str) -> Sequence[tuple[str, Any]]:
     async def stream() -> AsyncGenerator[bytes, None]:
         yield body
         yield b""
 
     try:
         if kind == "multipart/form-data":
-            return await MultiPartParser(
-                request.headers, stream(), max_files=8, max_fields=FIELDS, max_part_size=len(body) + 1
-            ).parse()
+            # The parser decodes with any codec that a client names, and guesses where that fails: it gets the bytes back.
+            headers = Headers({"content-type": f"{request.headers['content-type']}; charset=latin-1"})
+            parser = MultiPartParser(headers, stream(), max_files=8, max_fields=FIELDS, max_part_size=len(body) + 1)
+            return _as_sent(await parser.parse())
+        _decoded(unquote_to_bytes(body))
         # Letters that a client has not escaped are UTF-8, as the escaped ones are.
         body = re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found[0][0], body)
         form = await FormParser(request.headers, stream()).parse()
@@ -87,7 +100,19 @@ async def _form(request: Request, body: bytes, kind: str) -> FormData:
         raise ApiError(400, f"Invalid form: {error}") from error
     if len(form.multi_items()) > FIELDS:
         raise ApiError(400, f"Invalid form: more than {FIELDS} fields")
-    return form
+    return form.multi_items()
+
+
+def _as_sent(form: FormData) -> list[tuple[str, Any]]:
+    """The fields of a form whose letters stand for bytes. A file's name, which is only shown, may have any bytes."""
+    fields: list[tuple[str, Any]] = []
+    for name, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            value.filename = (value.filename or "").encode("latin-1").decode(errors="replace")
+        else:
+            value = _decoded(value.encode("latin-1"))
+        fields.append((_decoded(name.encode("latin-1")), value))
+    return fields
 
 
 def _merged(items: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -66,10 +66,18 @@ class Server:
         self.loading.start()
 
     def unready(self) -> str | None:
-        """The reason why nothing can be translated now; None if there is none."""
+        """The reason why nothing can be translated now; None if there is none. (What the problem is, with the paths in
+        it, is in the log.)"""
         if self.stopping:
             return "stopping"
-        return None if self.ready else str(self.problem or "loading")
+        return None if self.ready else "failed" if self.problem else "loading"
+
+    def names_own_file(self, error: DragomanError) -> bool:
+        """True if an error is about a file of the server, which is nothing for its clients."""
+        own = [path for path in (*self.settings.runs, self.store.path, self.jobs.folder) if path is not None]
+        return any(
+            str(path.absolute()) in str(error) or (error.file and Path(error.file).is_relative_to(path)) for path in own
+        )
 
     def stop(self) -> None:
         """End everything; requests that are under way are given up."""

@@ -59,7 +59,7 @@ def _complaint(error: ErrorDetails) -> str:
     name = error["loc"][0]
     if error["type"] == "missing":
         return f"Invalid request: missing {name} parameter"
-    kind = "not a number" if error["type"].startswith("int_") else "not a text"
+    kind = "not a number" if error["type"].startswith(("int_", "finite_")) else "not a text"
     return f"Invalid request: {name} parameter is {kind}"
 
 

@@ -1,0 +1,237 @@
+"""Answers to what no client should send: in the shape of the API, with a status of its own, without a word of ours."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from dragoman.errors import Error
+from dragoman.serve.app import APIS, create_app
+from dragoman.serve.settings import Limits, Settings
+from dragoman.serve.store import Store
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
+PAIR = {"source": "en", "target": "de"}
+DEEPL_PAIR = {"source_lang": "en", "target_lang": "de"}
+ENTRIES = {**DEEPL_PAIR, "entries": "a\tb", "entries_format": "tsv"}
+BODIES: dict[str, dict[str, Any]] = {
+    "/translate": {"q": "hund", **PAIR},
+    "/detect": {"q": "hund"},
+    "/suggest": {"q": "a", "s": "b", **PAIR},
+    "/v1/translate": {"text": "hund", **PAIR},
+    "/v1/translate/stream": {"text": "hund", **PAIR},
+    "/v1/words": {"text": "hund", "prefix": "d", "count": 2, **PAIR},
+    "/v1/detect": {"text": "hund"},
+    "/v1/corrections": {"text": "a", "translation": "b", **PAIR},
+    "/v2/translate": {"text": ["hund"], **DEEPL_PAIR},
+    "/v2/glossaries": {"name": "n", **ENTRIES},
+    "/v3/glossaries": {"name": "n", "dictionaries": [ENTRIES]},
+}
+"""A good body for every route that takes one."""
+WRONG = [
+    "1e999", "-1e999", "NaN", "1" + "0" * 400, "1" + "0" * 5000, "1.5", "true", '"\\ud800"', '"\\ud83d\\ud800"',
+    '"a\\u0000b"', "[]", "{}", '["a", "b"]', '[["a"]]', "[null]", '{"a": {"b": 1}}', '{"a\\ud800": "b"}', '{"": ""}',
+    '"{\\"a\\": 1e999}"', '"["', "-1",
+]  # fmt: skip
+"""Values, as JSON, that hardly any field can have."""
+
+
+async def asked(ask: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]], **settings: Any) -> None:
+    """Call `ask` with a client of a server; what escapes from the application comes as an answer, as over a socket."""
+    app = create_app(
+        Settings(
+            runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=Limits(deadline_seconds=60), **settings
+        )
+    )
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        client.server = app.state.server  # type: ignore[attr-defined]
+        await ask(client)
+
+
+def check(answer: httpx.Response, sent: object) -> None:
+    """No mistake of ours, no path of the server; an error is what the API calls one."""
+    assert answer.status_code < 500, (sent, answer.text)
+    assert str(FIXTURE.parent) not in answer.text, sent
+    if answer.status_code >= 400:
+        name = "message" if re.match("/v[23]/", answer.request.url.path) else "error"
+        assert isinstance(answer.json()[name], str), sent
+
+
+def fields_of(path: str) -> Iterator[str]:
+    """All fields that a route has, with those that are in no good body."""
+    for api in APIS:
+        for one in api.operations:
+            if one.path == path and "POST" in one.methods and one.model is not None:
+                yield from one.model.model_fields
+    yield "api_key"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("path", BODIES)
+def test_a_value_that_no_field_can_have_is_refused(path: str) -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for name in fields_of(path):
+            rest = {field: value for field, value in BODIES[path].items() if field != name}
+            for value in WRONG:
+                raw = ",".join([*(f"{json.dumps(field)}: {json.dumps(one)}" for field, one in rest.items()),
+                                f"{json.dumps(name)}: {value}"])  # fmt: skip
+                answer = await client.post(path, content=f"{{{raw}}}", headers={"content-type": "application/json"})
+                check(answer, (name, value[:40]))
+                if "\\ud8" in value:
+                    assert answer.status_code == 400, (name, value)
+
+    asyncio.run(asked(ask))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("path", BODIES)
+def test_doubled_fields_and_bytes_that_are_no_letters_are_refused(path: str) -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        for name in fields_of(path):
+            rest = {field: value for field, value in BODIES[path].items() if field != name}
+            start = urlencode({field: json.dumps(one) if isinstance(one, list) else one for field, one in rest.items()})
+            for tail in (f"{name}=a&{name}=b", f"{name}=%ED%A0%80", f"{name}=%ff", f"{name}=%00", f"{name}=1e999"):
+                for answer in (await client.post(path, content=f"{start}&{tail}", headers=form),
+                               await client.post(f"{path}?{start}&{tail}"),
+                               await client.get(f"{path}?{start}&{tail}")):  # fmt: skip
+                    check(answer, tail)
+                    if "%ED" in tail or "%ff" in tail:
+                        assert answer.status_code in (400, 405), tail
+            for charset in ("utf-7", "unicode_escape", "utf-16", "zlib", "none"):
+                kind = {"content-type": f"multipart/form-data; boundary=b; charset={charset}"}
+                parts = [(field, str(one).encode()) for field, one in rest.items()] + [
+                    (name, b"+2AA-\\ud800\xed\xa0\x80")
+                ]
+                body = b"".join(
+                    b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (field.encode(), value)
+                    for field, value in parts
+                )
+                answer = await client.post(path, content=body + b"--b--\r\n", headers=kind)
+                check(answer, (name, charset))
+                assert answer.status_code == 400
+
+    asyncio.run(asked(ask))
+
+
+@pytest.mark.system
+def test_bodies_of_any_kind_and_encoding_are_answered() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for path, good in BODIES.items():
+            text = json.dumps(good)
+            for body in (b"\xff\xfe{", text.encode(), text.encode("utf-16"), b"[1]", b"\x00", b'{"a":' * 90_000, b'"'):
+                for kind in (
+                    "application/xml",
+                    "application/json; charset=utf-16",
+                    "multipart/form-data",
+                    "x" * 3000,
+                    "",
+                ):
+                    check(await client.post(path, content=body, headers={"content-type": kind}), (kind[:40], body[:20]))
+            for key in (b"\xff", b"Bearer \xff", b"DeepL-Auth-Key \xed\xa0\x80", b"Bearer " + b"a" * 9000):
+                check(await client.post(path, json=good, headers={"authorization": key, "x-api-key": key}), key[:20])
+
+    asyncio.run(asked(ask))
+
+
+def test_a_files_name_may_be_anything() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        names = (
+            b"\xff\xfe.txt",
+            b"\xed\xa0\x80.txt",
+            b"a\x00.txt",
+            b"../../etc/passwd.txt",
+            b"x" * 99_999 + b".txt",
+            b".txt",
+        )
+        for name in names:
+            for path, pair in (("/translate_file", PAIR), ("/v1/documents", PAIR), ("/v2/document", DEEPL_PAIR)):
+                body = b"".join(
+                    b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (field.encode(), value.encode())
+                    for field, value in pair.items()
+                )
+                body += (
+                    b'--b\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\nhund\r\n--b--\r\n' % name
+                )
+                kind = {"content-type": "multipart/form-data; boundary=b; charset=unicode_escape"}
+                answer = await client.post(path, content=body, headers=kind)
+                check(answer, name[:20])
+                if answer.status_code == 200 and "translatedFileUrl" in answer.json():
+                    check(await client.get(answer.json()["translatedFileUrl"]), name[:20])
+
+    asyncio.run(asked(ask))
+
+
+def test_addresses_and_methods_that_are_not_there_are_answered_in_the_shape_of_the_api() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for path in ("/nothing", "/v1/nothing", "/v2/nothing", "/v3/glossaries/%FF", "/v2/document/%00", "//",
+                     "/%2e%2e/x", "/download_file/%ED%A0%80", "/v1/documents/" + "a" * 5000, *BODIES):  # fmt: skip
+            for method in ("GET", "PUT", "PATCH", "DELETE", "FOO"):
+                check(await client.request(method, path), (method, path))
+        answer = await client.options("/v2/glossaries")
+        assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+        assert (await client.put("/v2/glossaries")).headers["allow"] == "GET, HEAD, OPTIONS, POST"
+        assert (await client.options("/v2/nothing")).status_code == 404
+        assert (await client.head("/languages")).status_code == 200
+
+    asyncio.run(asked(ask))
+
+
+def test_no_answer_names_a_file_of_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def locked(self: Store, *given: object) -> None:
+        raise Error.IN_USE("locked by another process", file=tmp_path / "serve.sqlite")
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(Store, "glossaries", locked)
+        answer = await client.get("/v2/glossaries")
+        assert answer.status_code == 500
+        assert str(tmp_path) not in answer.text
+        server = client.server  # type: ignore[attr-defined]
+        server.ready, server.problem = False, Error.DAMAGED("is cut off", file=FIXTURE)
+        assert (await client.get("/ready")).json() == {"status": "failed"}
+        refused = await client.post("/v2/translate", json=BODIES["/v2/translate"])
+        assert (refused.status_code, refused.json()) == (503, {"message": "Not ready: failed"})
+        assert int(refused.headers["retry-after"]) > 0
+
+    asyncio.run(asked(ask, store=tmp_path / "serve.sqlite"))
+
+
+def test_a_mistake_of_ours_outside_of_a_handler_is_answered_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr("dragoman.serve.app.openapi", lambda *given: 1 / 0)
+        answer = await client.get("/spec")
+        assert (answer.status_code, answer.json()) == (500, {"error": "Internal error: the server's log has more"})
+
+    asyncio.run(asked(ask))
+
+
+def test_a_key_is_ignored_where_none_is_asked_for_and_a_known_one_counts(tmp_path: Path) -> None:
+    """deepl and deep-translator insist on a key."""
+    store = Store(tmp_path / "serve.sqlite")
+    known = store.add_key("known", per_month=1000)
+    store.close()
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        for key, count in (("unknown", 0), (known, 4)):
+            header = {"authorization": f"DeepL-Auth-Key {key}"}
+            answer = await client.post("/v2/translate", json=BODIES["/v2/translate"], headers=header)
+            assert answer.status_code == 200
+            assert (await client.get("/v2/usage", headers=header)).json()["character_count"] == count
+            assert (await client.post("/translate", json={**BODIES["/translate"], "api_key": key})).status_code == 200
+
+    asyncio.run(asked(ask, store=tmp_path / "serve.sqlite"))
+
+
+def test_a_wrong_key_is_refused_where_one_is_needed() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/translate", json={**BODIES["/translate"], "api_key": "wrong"})
+        assert (answer.status_code, answer.json()) == (403, {"error": "Invalid API key"})
+
+    asyncio.run(asked(ask, key_required=True))
