@@ -2,23 +2,24 @@
 
 import asyncio
 import contextlib
+import functools
 import hmac
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
-from html import escape
-from pathlib import Path
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import Error
+from dragoman.serve import pages
 from dragoman.serve.api import Api, api_error, respond
 from dragoman.serve.apis import deepl, libretranslate, v1
 from dragoman.serve.errors import ApiError
@@ -33,19 +34,12 @@ HEADERS = [
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-        b"manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        b"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     ),
 ]
 """Headers of every answer."""
 TIDY_SECONDS = 30.0
-FILES = Path(__file__).with_name("page")
-PAGE = {
-    "/": "index.html", "/docs": "docs.html", "/favicon.ico": "favicon.svg",
-    **{f"/page/{file.relative_to(FILES).as_posix()}": file.relative_to(FILES).as_posix()
-       for file in sorted(FILES.rglob("*")) if file.suffix in (".js", ".css", ".json", ".webmanifest", ".png")},
-}  # fmt: skip
-"""The files of the page by their address."""
-OPEN = {*PAGE, "/health", "/ready", "/metrics", "/spec"}
+OPEN = {*pages.OPEN, "/docs", "/health", "/ready", "/metrics", "/spec"}
 """Addresses that answer while models are loaded."""
 
 state = Api("State", libretranslate.error_body, lambda error: error["msg"])
@@ -82,32 +76,39 @@ async def metrics(request: Request) -> Response:
 APIS = (v1.api, libretranslate.api, deepl.api, state)
 
 
+@functools.cache
+def _description() -> dict[str, Any]:
+    return openapi(APIS, "")
+
+
+async def _spec(request: Request) -> dict[str, Any]:
+    """The description of all APIs at the address that was asked for. It is made once, and takes its time."""
+    server: Server = request.app.state.server
+    description = await server.in_thread(_description)
+    return {**description, "servers": [{"url": str(request.base_url).rstrip("/")}]}
+
+
 async def spec(request: Request) -> Response:
-    return respond(openapi(APIS, str(request.base_url).rstrip("/")))
+    return respond(await _spec(request))
 
 
-def _page(address: str, name: str) -> Route:
-    file, headers = FILES / name, {"Cache-Control": "no-cache"}
-
-    async def answer(request: Request) -> Response:
-        root = request.scope.get("root_path", "")
-        if not root or file.suffix != ".html":
-            return FileResponse(file, headers=headers)
-        return HTMLResponse(re.sub(r'(?<=href="|.src=")', f"{escape(root)}/", file.read_text("utf-8")), headers=headers)
-
-    return Route(address, answer)
+async def docs(request: Request) -> Response:
+    return pages.docs(request, await _spec(request))
 
 
 ROUTES = [
-    *(_page(address, name) for address, name in PAGE.items()),
+    *pages.ROUTES,
     *(Route(one.path, one.handler) for one in state.operations),
     Route("/spec", spec),
+    Route("/docs", docs),
     *(route for api in APIS if api is not state for route in api.routes()),
 ]
 
 
 def _api_at(path: str) -> Api:
     """The API whose clients ask for an address; of an unknown address LibreTranslate's."""
+    if path == "/plain":
+        return pages.api
     prefixes = {"/v1/": v1.api, "/v2/": deepl.api, "/v3/": deepl.api}
     return prefixes.get(path[:4], libretranslate.api)
 

@@ -1,7 +1,7 @@
 """The description of the server's APIs for programs (OpenAPI 3.1), made from their operations."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -9,6 +9,8 @@ from pydantic import TypeAdapter
 from dragoman.serve.api import Api, Operation
 from dragoman.version import __version__
 
+METHODS = ("get", "post", "put", "patch", "delete")
+"""The fields of a path that are operations."""
 _ERRORS = {
     "400": {"description": "What is wrong with the request"},
     "429": {"description": "Too much work, or too many requests"},
@@ -30,8 +32,9 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
     schema_of = {key: schema for (key, _), schema in schemas.items()}
     paths: dict[str, dict[str, Any]] = {}
     for api, one in operations:
-        described = _described(api, one, schema_of.get((one, "body")), schema_of.get((one, "answer")))
-        paths.setdefault(one.path, {}).update({method.lower(): described for method in one.methods})
+        body, answer = schema_of.get((one, "body")), schema_of.get((one, "answer"))
+        for method in one.methods:
+            paths.setdefault(one.path, {})[method.lower()] = _described(api, one, method, body, answer)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -50,7 +53,8 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
     }
 
 
-def _described(api: Api, operation: Operation, body: dict[str, Any] | None, answer: Any) -> dict[str, Any]:
+def _described(api: Api, operation: Operation, method: str, body: dict[str, Any] | None, answer: Any) -> dict[str, Any]:
+    """The description of an operation by one of its methods; what GET is given stands in the address."""
     kind = "text/plain" if isinstance(operation.answer, str) else "application/json"
     content = {"example": operation.answer} if answer is None else {"schema": answer}
     record: dict[str, Any] = {
@@ -59,7 +63,7 @@ def _described(api: Api, operation: Operation, body: dict[str, Any] | None, answ
         "responses": {str(operation.status): {"description": "Done", "content": {kind: content}}, **_ERRORS},
     }
     parameters = [_parameter(name, "path") for name in re.findall(r"\{(\w+)\}", operation.path)]
-    if operation.methods == ("GET",) and operation.model is not None:
+    if method == "GET" and operation.model is not None:
         parameters += [_parameter(name, "query") for name in operation.model.model_fields]
         body = None
     if parameters:
@@ -71,6 +75,34 @@ def _described(api: Api, operation: Operation, body: dict[str, Any] | None, answ
         body_kind = "multipart/form-data" if operation.files else "application/json"
         record["requestBody"] = {"content": {body_kind: {"schema": body}}}
     return record
+
+
+def example_of(part: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """An example of what a schema, or a part of a description with an `example`, stands for.
+
+    >>> example_of({"properties": {"text": {"examples": ["Hund"]}, "count": {"default": 6}}}, {})
+    {'text': 'Hund', 'count': 6}
+    """
+    if "example" in part:
+        return part["example"]
+    one = part.get("schema", part)
+    if "$ref" in one:
+        one = schemas[one["$ref"].rpartition("/")[2]]
+    if "examples" in one:
+        return one["examples"][0]
+    if "default" in one:
+        return one["default"]
+    if "allOf" in one:
+        return {name: value for each in one["allOf"] for name, value in example_of(each, schemas).items()}
+    if "properties" in one:
+        return {name: example_of(field, schemas) for name, field in one["properties"].items()}
+    if "anyOf" in one:
+        return example_of(one["anyOf"][0], schemas)
+    if "enum" in one:
+        return one["enum"][0]
+    if one.get("format") == "binary":
+        return "(a file)"
+    return {"array": [], "object": {}, "integer": 0, "number": 0, "boolean": False}.get(one.get("type"), "")
 
 
 def _parameter(name: str, place: str) -> dict[str, Any]:

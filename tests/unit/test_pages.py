@@ -1,0 +1,163 @@
+"""What the server has for a browser: the page's files, a form and the routes without JavaScript, an app's manifest."""
+
+import asyncio
+import json
+import re
+import tomllib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from fnmatch import fnmatch
+from html import unescape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from dragoman.serve import pages
+from dragoman.serve.app import create_app
+from dragoman.serve.settings import Limits, Settings
+
+ROOT = Path(__file__).parents[2]
+FIXTURE = ROOT / "tests" / "fixtures" / "run_4f9e9c2" / "finished"
+TEXT = {"text": "the dog sees the man", "source": "en", "target": "de"}
+EVIL = """<script>alert(1)</script>"'></textarea><img src=x onerror=alert(1)>"""
+
+
+@asynccontextmanager
+async def _client(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(Settings([FIXTURE], "cpu", threads=1, load_first=True, **settings))
+    transport = httpx.ASGITransport(app=app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        yield client
+
+
+def served(work: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]], **settings: Any) -> None:
+    async def run() -> None:
+        async with _client(limits=settings.pop("limits", Limits(deadline_seconds=60)), **settings) as client:
+            await work(client)
+
+    asyncio.run(run())
+
+
+def test_a_form_translates_without_javascript_and_shows_texts_as_texts() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for address in ("/", "/plain"):
+            page = (await client.get(address)).text
+            assert 'action="plain" method="post"' in page
+            assert '<option value="de">German</option>' in page
+        expected = (await client.post("/v1/translate", json=TEXT)).json()["text"]
+        answer = await client.post("/plain", data=TEXT)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert f'lang="de" dir="auto">{expected}</div>' in answer.text
+        assert "form-action 'self'" in answer.headers["content-security-policy"]
+        page = (await client.post("/plain", data={**TEXT, "text": EVIL})).text
+        assert "<script>" not in page
+        assert "<img src" not in page
+        [kept] = re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)
+        assert unescape(kept) == EVIL
+
+    served(work)
+
+
+def test_a_refused_form_is_a_page_too() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for sent, said in (
+            ({**TEXT, "target": EVIL}, "is not served"),
+            ({**TEXT, "text": "x" * 101}, "exceeds text limit (100)"),
+            ({"source": "en"}, "target: missing"),
+        ):
+            answer = await client.post("/plain", data=sent)
+            assert answer.status_code == 400
+            assert said in unescape(answer.text)
+            assert "<script>" not in answer.text
+            assert "<!--" not in answer.text
+        assert (await client.post("/plain", data=TEXT)).status_code == 429
+
+    served(work, limits=Limits(text_characters=100, requests_per_minute=3, deadline_seconds=60))
+
+
+def test_a_form_asks_for_a_key_where_one_is_needed() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert 'name="api_key"' in (await client.get("/")).text
+        answer = await client.post("/plain", data=TEXT)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "API key" in answer.text
+
+    served(work, key_required=True)
+
+
+def test_all_routes_are_shown_without_javascript() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        page, spec = (await client.get("/docs")).text, (await client.get("/spec")).json()
+        for path, item in spec["paths"].items():
+            for method in item:
+                assert f"{method.upper()} {path}</code>" in page
+        assert "Ich möchte ein Bier." in page
+        assert "<!--" not in page
+        get, post = (spec["paths"]["/v1/translate/stream"][method] for method in ("get", "post"))
+        assert "requestBody" not in get
+        assert "text" in [one["name"] for one in get["parameters"]]
+        assert "requestBody" in post
+
+    served(work)
+
+
+@pytest.mark.parametrize("root", ["", "/translate"])
+def test_the_manifest_of_an_app_names_what_is_there(root: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        home = f"http://x{root}/"
+        page = (await client.get(home)).text
+        [link] = re.findall(r'rel="manifest" href="([^"]+)"', page)
+        answer = await client.get(str(httpx.URL(home).join(link)))
+        manifest = answer.json()
+        assert answer.headers["content-type"] == "application/manifest+json"
+        assert str(answer.url.join(manifest["start_url"])) == str(answer.url.join(manifest["scope"])) == home
+        purposes = set()
+        for icon in manifest["icons"]:
+            data = (await client.get(str(answer.url.join(icon["src"])))).content
+            assert "{}x{}".format(*Image.open(BytesIO(data)).size) == icon["sizes"]
+            purposes.add(icon.get("purpose", "any"))
+        assert purposes == {"any", "maskable"}
+
+    served(work, root_path=root)
+
+
+def test_the_service_worker_is_another_one_with_every_change_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        script = await client.get("/sw.js")
+        assert script.headers["content-type"].startswith("text/javascript")
+        assert script.headers["cache-control"] == "no-cache"
+        assert pages.version() in script.text
+        [files] = re.findall(r"\.\.\.(\[.*?\])", script.text)
+        for name in json.loads(files):
+            answer = await client.get(f"/{name}")
+            assert answer.status_code == 200
+            assert answer.headers["cache-control"] == "no-cache"
+        assert {f"page/{path.name}" for path in pages.FOLDER.glob("*.js")} - set(json.loads(files)) == {"page/sw.js"}
+        assert (await client.get("/page/sw.js")).status_code == 404  # its scope would be too narrow there
+
+    served(work)
+    before = pages.version()
+    for path in pages.FOLDER.glob("*.*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    for name in ("style.css", "index.html", "sw.js"):
+        (tmp_path / name).write_text((tmp_path / name).read_text("utf-8") + " ", encoding="utf-8")
+        pages.version.cache_clear()
+        assert pages.version() != before
+        before = pages.version()
+    pages.version.cache_clear()
+
+
+def test_every_file_of_the_page_is_in_the_package() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]
+    for path in pages.FOLDER.rglob("*"):
+        if path.is_file():
+            name = path.relative_to(pages.FOLDER.parent).as_posix()
+            alike = [one for one in patterns["dragoman.serve"] if one.count("/") == name.count("/")]
+            assert any(fnmatch(name, one) for one in alike), name
