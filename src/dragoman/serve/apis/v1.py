@@ -328,7 +328,10 @@ def _job(call: Call, given: models.KeyOfDocument) -> Job:
 
 
 def _job_record(job: Job) -> dict[str, Any]:
-    record: dict[str, Any] = {"state": job.state, "name": job.result_name, "done": job.done, "total": job.total}
+    record: dict[str, Any] = {
+        "state": job.state, "name": job.result_name, "source": job.src, "target": job.tgt, "done": job.done,
+        "total": job.total,
+    }  # fmt: skip
     if job.state in ("queued", "translating"):
         record["seconds_left"] = job.seconds_left
     if job.state == "done":

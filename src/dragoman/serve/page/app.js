@@ -1,89 +1,102 @@
 // The page: live translation, words to choose from, documents, corrections. No build step; state is in the fragment,
 // history and settings are in this browser alone.
 import { html, render, useEffect, useMemo, useState } from "./htm-preact.js";
-import { DocumentView } from "./documents.js";
+import { fromAddress, useAddress } from "./address.js";
+import { Announcer } from "./announcer.js";
+import { DocumentView, filesOf, useDocuments } from "./documents.js";
 import { KeyPanel } from "./key.js";
-import { ask, ROOT } from "./server.js";
-import { stored } from "./stored.js";
+import { AUTO } from "./languages.js";
+import { t } from "./messages.js";
+import { getJson, Retry, ROOT, untilDone } from "./server.js";
+import { useStored } from "./stored.js";
 import { TextView } from "./text_view.js";
 
-function fromFragment() {
-  const parts = location.hash.slice(1).split("/");
-  try {
-    return { source: parts[0] || "", target: parts[1] || "", text: decodeURIComponent(parts.slice(2).join("/")) };
-  } catch {
-    return { source: parts[0] || "", target: parts[1] || "", text: "" };
-  }
+const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+
+// The languages and limits of the server; until it tells them, what the next try waits for.
+function useServer(key) {
+  const [server, setServer] = useState({ languages: [], limits: null, retry: null, problem: "" });
+  useEffect(() => {
+    const control = new AbortController();
+    const load = () => Promise.all(["v1/languages", "v1/limits"].map((path) => getJson(path, control.signal)));
+    untilDone(load, control.signal, (retry) => setServer((now) => ({ ...now, retry })))
+      .then(([languages, limits]) => setServer({ languages, limits, retry: null, problem: "" }))
+      .catch((problem) => { if (!control.signal.aborted) setServer((now) => ({ ...now, retry: null, problem: problem.message })); });
+    return () => control.abort();
+  }, [key]);
+  return server;
 }
 
 function App() {
-  const start = useMemo(fromFragment, []);
-  const [languages, setLanguages] = useState([]);
-  const [limits, setLimits] = useState(null);
-  const [problem, setProblem] = useState("");
+  const start = useMemo(fromAddress, []);
+  const [key, setKey] = useStored("key", "");
+  const { languages, limits, retry, problem } = useServer(key);
   const [view, setView] = useState("text");
-  const [source, setSource] = useState(start.source || "auto");
-  const [target, setTarget] = useState(start.target || "");
+  const [source, setSource] = useState(start.source || AUTO);
+  const [target, setTarget] = useState(start.target);
   const [text, setText] = useState(start.text);
-  const [glossary, setGlossary] = useState(() => stored.read("glossary", ""));
-  const [theme, setTheme] = useState(() => stored.read("theme", matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
-  const [key, setKey] = useState(() => stored.read("key", ""));
+  const [glossary, setGlossary] = useStored("glossary", "");
+  const [theme, setTheme] = useStored("theme", isDark ? "dark" : "light");
+  const [options, setOptions] = useState({ columns: "", bilingual: false });
+  const documents = useDocuments(limits, { source, target, glossary: glossary.trim(), ...options });
 
   useEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
-  useEffect(() => { stored.write("glossary", glossary); }, [glossary]);
+  useAddress({ source, target, text }, (to) => {
+    setSource(to.source || AUTO);
+    if (to.target) setTarget(to.target);
+    setText(to.text);
+    setView("text");
+  });
+
+  const targets = source === AUTO ? [...new Set(languages.flatMap((one) => one.targets))].sort() : languages.find((one) => one.code === source)?.targets ?? [];
   useEffect(() => {
-    let stopped = false;
-    async function load() {
-      try {
-        const [known, allowed] = await Promise.all(["v1/languages", "v1/limits"].map((path) => ask(path).then((a) => a.json())));
-        if (stopped) return;
-        setLanguages(known);
-        setLimits(allowed);
-        setProblem("");
-        setTarget((now) => (known.some((one) => one.targets.includes(now)) ? now : known.find((one) => one.targets.length)?.targets[0] ?? ""));
-        setSource((now) => (now === "auto" || known.some((one) => one.code === now && one.targets.length) ? now : "auto"));
-      } catch (error) {
-        if (stopped) return;
-        setProblem(error.message);
-        setTimeout(load, 2000);
-      }
+    if (!languages.length) return;
+    if (source !== AUTO && !targets.length) setSource(AUTO);
+    else if (targets.length && !targets.includes(target)) setTarget(targets[0]);
+  }, [languages, source, target]);
+
+  // A file that is dropped beside a place for it is a document, too; the browser would leave the page for it.
+  useEffect(() => {
+    function onDrag(event) {
+      if (![...event.dataTransfer.types].includes("Files")) return;
+      event.preventDefault();
+      if (event.type !== "drop" || !limits?.documents) return;
+      setView("documents");
+      filesOf(event.dataTransfer, () => "").forEach(documents.send);
     }
-    load();
-    return () => { stopped = true; };
-  }, [key]);
-  useEffect(() => {
-    const address = `#${source}/${target}/${encodeURIComponent(text)}`;
-    if (target && location.hash !== address) history.replaceState(null, "", address);
-  }, [source, target, text]);
+    for (const type of ["dragover", "drop"]) addEventListener(type, onDrag);
+    return () => { for (const type of ["dragover", "drop"]) removeEventListener(type, onDrag); };
+  });
+  useEffect(() => { if (matchMedia("(pointer: fine)").matches) document.getElementById("text")?.focus(); }, []);
 
-  const targets = source === "auto" ? [...new Set(languages.flatMap((one) => one.targets))].sort() : languages.find((one) => one.code === source)?.targets ?? [];
-  useEffect(() => { if (targets.length && !targets.includes(target)) setTarget(targets[0]); }, [source, targets.join()]);
-
-  function turnTheme() {
-    const next = theme === "dark" ? "light" : "dark";
-    setTheme(next);
-    stored.write("theme", next);
-  }
+  const bar = {
+    languages, targets, source, setSource, target, setTarget, real: source === AUTO ? "" : source,
+    swap: () => { setSource(target); setTarget(source); },
+  };
+  const sendDocument = (file) => { setView("documents"); documents.send(file); };
+  const running = documents.jobs.filter((job) => job.state !== "done" && job.state !== "error").length;
 
   return html`
     <header>
       <h1><img src=${`${ROOT}favicon.ico`} alt="" /> Dragoman</h1>
-      <nav aria-label="What to translate">
-        <button aria-pressed=${view === "text"} onClick=${() => setView("text")}>Text</button>
-        ${limits?.documents && html`<button aria-pressed=${view === "documents"} onClick=${() => setView("documents")}>Documents</button>`}
+      <nav aria-label=${t("What to translate")}>
+        <button aria-pressed=${view === "text"} onClick=${() => setView("text")}>${t("Text")}</button>
+        ${limits?.documents && html`<button aria-pressed=${view === "documents"} onClick=${() => setView("documents")}>${t("Documents")}${running ? ` (${running})` : ""}</button>`}
       </nav>
-      <button onClick=${turnTheme} aria-pressed=${theme === "dark"}>Dark</button>
+      <button onClick=${() => setTheme(theme === "dark" ? "light" : "dark")} aria-pressed=${theme === "dark"}>${t("Dark")}</button>
     </header>
     <main>
+      ${retry && html`<p role="alert"><${Retry} retry=${retry} /></p>`}
       ${problem && html`<p class="error" role="alert">${problem}</p>`}
-      ${limits?.key_required && html`<${KeyPanel} value=${key} onChange=${(value) => { stored.write("key", value); setKey(value); }} />`}
+      ${limits?.key_required && html`<${KeyPanel} value=${key} onChange=${setKey} />`}
       ${view === "text"
-        ? html`<${TextView} ...${{ languages, targets, limits, source, setSource, target, setTarget, text, setText, glossary, setGlossary }} />`
-        : html`<${DocumentView} ...${{ languages, limits, source, target, glossary }} />`}
+        ? html`<${TextView} ...${{ bar, languages, limits, text, setText, glossary, setGlossary, sendDocument }} />`
+        : html`<${DocumentView} ...${{ bar, languages, limits, documents, options, setOptions }} />`}
     </main>
+    <${Announcer} />
     <footer>
       <a href=${`${ROOT}docs`}>API</a>
-      <span>Texts are translated on this server and kept nowhere; the history is in this browser.</span>
+      <span>${t("Texts are translated on this server and kept nowhere; the history is in this browser.")}</span>
     </footer>`;
 }
 

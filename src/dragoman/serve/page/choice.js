@@ -1,6 +1,8 @@
-// Other words at a place of the translation.
+// Other words at a place of the translation. Escape or a click outside closes the list, and the word has the focus again.
 import { html, useEffect, useRef } from "./htm-preact.js";
 import { cut } from "./characters.js";
+import { t } from "./messages.js";
+import { focusWord } from "./output.js";
 
 export function Choice({ choice, take, close }) {
   const box = useRef(null);
@@ -10,15 +12,41 @@ export function Choice({ choice, take, close }) {
     box.current.style.top = `${choice.place.top}px`;
     box.current.querySelector("button")?.focus();
   }, [choice]);
+  useEffect(() => {
+    function onPointerDown(event) {
+      if (box.current?.contains(event.target)) return;
+      close();
+      setTimeout(() => { if (document.activeElement === document.body) focusWord(); });
+    }
+    document.addEventListener("pointerdown", onPointerDown);
+    return () => document.removeEventListener("pointerdown", onPointerDown);
+  }, []);
+
+  function leave() {
+    close();
+    focusWord();
+  }
+
+  function onKeyDown(event) {
+    if (event.key === "Escape") leave();
+    const buttons = [...box.current.querySelectorAll("button")];
+    const here = buttons.indexOf(document.activeElement);
+    const next = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: -1 }[event.key];
+    if (next === undefined) return;
+    buttons.at(next % buttons.length).focus();
+    event.preventDefault();
+  }
+
   const prefix = choice.from - choice.sentence[2];
-  return html`<div class="popover" ref=${box} role="dialog" aria-label="Other words" onKeyDown=${(event) => { if (event.key === "Escape") { close(); document.querySelector('.word[tabindex="0"]')?.focus(); } }}>
+  return html`<div class="popover" ref=${box} role="dialog" aria-label=${t("Other words")} onKeyDown=${onKeyDown}>
     ${choice.error && html`<p class="error">${choice.error}</p>`}
-    ${!choice.error && choice.words === null && html`<p class="soft">Looking for other words …</p>`}
-    ${choice.words?.length === 0 && html`<p class="soft">No other words found.</p>`}
+    ${!choice.error && choice.words === null && html`<p class="soft">${t("Looking for other words …")}</p>`}
+    ${choice.words?.length === 0 && html`<p class="soft">${t("No other words found.")}</p>`}
     ${choice.words?.map((one) => {
       const rest = cut(one.text, prefix).trimStart();
-      return html`<button dir="auto" onClick=${() => take(choice.sentence, one.text)}><strong>${rest.split(/\s/, 1)[0]}</strong> <small>${rest.slice(rest.split(/\s/, 1)[0].length)}</small></button>`;
+      const [word] = rest.split(/\s/, 1);
+      return html`<button dir="auto" onClick=${() => take(choice.sentence, one.text)}><strong>${word}</strong> <small>${rest.slice(word.length)}</small></button>`;
     })}
-    <button onClick=${close}>Close</button>
+    <button onClick=${leave}>${t("Close")}</button>
   </div>`;
 }

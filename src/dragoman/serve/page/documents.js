@@ -1,79 +1,168 @@
-// Documents: handed in, watched, saved.
-import { html, useState } from "./htm-preact.js";
-import { nameOf } from "./languages.js";
-import { ask } from "./server.js";
+// Documents: handed in, watched, saved. The list is the tab's: it outlives the view and a reload, for as long as the
+// server keeps the documents.
+import { html, useCallback, useEffect, useRef, useState } from "./htm-preact.js";
+import { announce } from "./announcer.js";
+import { LanguageBar, nameOf } from "./languages.js";
+import { t } from "./messages.js";
+import { ask, getJson, pause, remove, Retry, untilDone } from "./server.js";
+import { storedInTab } from "./stored.js";
 
-function Doubts({ job }) {
-  const more = job.doubts - job.in_doubt.length;
-  return html`<details><summary>Texts in doubt</summary><ul>
-    ${job.in_doubt.map((one) => html`<li><strong>${one.where}</strong>: ${one.reasons.join("; ")}<q>${one.text}</q></li>`)}
-    ${more > 0 && html`<li>... and ${more.toLocaleString()} more</li>`}</ul></details>`;
+const KEPT_MS = 3_600_000;
+const FIRST_LOOK = 0.5, LONGEST_LOOK = 10; // seconds between two looks at how far a document is
+
+const isUnderWay = (job) => job.state === "queued" || job.state === "translating";
+const addressOf = (job, rest = "") => `v1/documents/${job.id}${rest}?key=${job.key}`;
+
+function jobsBefore() {
+  return storedInTab.read("documents", []).filter((job) => Date.now() - job.since < KEPT_MS)
+    .map((job) => (job.id ? { ...job, retry: null, problem: "" } : { ...job, state: "error", error: t("Not sent: the page was closed.") }));
 }
 
-export function DocumentView({ languages, limits, source, target, glossary }) {
-  const pairs = languages.flatMap((one) => one.targets.map((to) => [one.code, to]));
-  const [pair, setPair] = useState(() => (source !== "auto" && target ? `${source}/${target}` : ""));
-  const [jobs, setJobs] = useState([]);
-  const [over, setOver] = useState(false);
-  const [columns, setColumns] = useState("");
-  const [bilingual, setBilingual] = useState(false);
-  const chosen = pair || (pairs.length ? (pairs.find(([, to]) => to === target) ?? pairs[0]).join("/") : "");
-  const set = (id, changes) => setJobs((now) => now.map((job) => (job.local === id ? { ...job, ...changes } : job)));
+// The documents of this tab, and functions to hand one in, to give one up, and to save one.
+export function useDocuments(limits, settings) {
+  const [jobs, setJobs] = useState(jobsBefore);
+  const controls = useRef(new Map());
+  useEffect(() => { storedInTab.write("documents", jobs.map(({ retry, ...job }) => job)); }, [jobs]);
+  const set = useCallback((local, changes) => setJobs((now) => now.map((job) => (job.local === local ? { ...job, ...changes } : job))), []);
 
-  async function send(file) {
+  const follow = useCallback(async (local, work) => {
+    const control = new AbortController();
+    controls.current.set(local, control);
+    const { signal } = control;
+    const patient = (one) => untilDone(one, signal, (retry) => set(local, { retry }));
+    try {
+      const job = await work(patient, signal);
+      set(local, { ...job, retry: null, since: Date.now() });
+      announce(job.state === "done" ? t("{name}: translated", { name: job.name }) : `${job.name}: ${job.error}`);
+    } catch (problem) {
+      if (signal.aborted) return;
+      const error = problem.status === 404 ? t("Not there any more: documents are kept for an hour.") : problem.message;
+      set(local, { state: "error", error, retry: null });
+      announce(error);
+    } finally {
+      controls.current.delete(local);
+    }
+  }, []);
+
+  // Look again and again until a document is done, the longer it takes the more seldom.
+  async function watched(job, patient, signal) {
+    let seconds = FIRST_LOOK;
+    while (isUnderWay(job)) {
+      await pause(seconds, signal);
+      const { name: result, ...now } = await patient(() => getJson(addressOf(job), signal));
+      job = { ...job, ...now, result };
+      set(job.local, { ...job, retry: null });
+      seconds = Math.min(LONGEST_LOOK, Math.max(1.5 * seconds, (now.seconds_left ?? 0) / 4));
+    }
+    return job;
+  }
+
+  useEffect(() => {
+    for (const job of jobs) if (isUnderWay(job)) follow(job.local, (patient, signal) => watched(job, patient, signal));
+    return () => controls.current.forEach((control) => control.abort());
+  }, []);
+
+  function send(file) {
     const local = crypto.randomUUID?.() ?? `${Date.now()}${Math.random()}`;
-    const [from, to] = chosen.split("/");
-    setJobs((now) => [{ local, name: file.name, state: "sending" }, ...now]);
+    const job = { local, name: file.name, state: "sending", since: Date.now() };
+    const refuse = (error) => { setJobs((now) => [{ ...job, state: "error", error }, ...now]); announce(error); };
     if (limits && file.size > limits.file_bytes) {
-      set(local, { state: "error", error: `Larger than ${Math.round(limits.file_bytes / 2 ** 20)} MiB.` });
+      refuse(t("Larger than {n} MiB.", { n: Math.round(limits.file_bytes / 2 ** 20) }));
       return;
     }
-    try {
-      const form = new FormData();
-      form.append("file", file);
-      form.append("source", from);
-      form.append("target", to);
-      if (glossary.trim()) form.append("glossary", glossary);
-      form.append("columns", columns);
-      form.append("bilingual", bilingual);
-      let job = await (await ask("v1/documents", { method: "POST", body: form })).json();
-      const { id, key } = job;
-      set(local, { ...job, name: file.name, result: job.name, address: `v1/documents/${id}/result?key=${key}` });
-      while (job.state === "queued" || job.state === "translating") {
-        await new Promise((done) => setTimeout(done, 500));
-        job = await (await ask(`v1/documents/${id}?key=${key}`)).json();
-        set(local, { ...job, name: file.name, result: job.name });
-      }
-    } catch (problem) {
-      set(local, { state: "error", error: problem.message });
-    }
+    setJobs((now) => [job, ...now]);
+    const form = new FormData();
+    form.append("file", file);
+    for (const [name, value] of Object.entries(settings)) if (value !== "") form.append(name, value);
+    follow(local, async (patient, signal) => {
+      const answer = await patient(async () => (await ask("v1/documents", { method: "POST", body: form, signal })).json());
+      const { name: result, ...handed } = answer;
+      const taken = { ...job, ...handed, result };
+      set(local, { ...taken, retry: null });
+      return watched(taken, patient, signal);
+    });
+  }
+
+  // Give a document up, or take it off the list; the server deletes it.
+  function drop(job) {
+    controls.current.get(job.local)?.abort();
+    controls.current.delete(job.local);
+    setJobs((now) => now.filter((one) => one.local !== job.local));
+    if (job.id) remove(addressOf(job), {}).catch(() => { /* it goes by itself within the hour */ });
+    announce(t("{name}: removed", { name: job.name }));
   }
 
   async function save(job) {
-    const data = await (await ask(job.address)).blob();
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(data);
-    link.download = job.result;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    try {
+      const data = await (await ask(addressOf(job, "/result"))).blob();
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(data);
+      link.download = job.result;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+      set(job.local, { problem: "" });
+    } catch (problem) {
+      set(job.local, { problem: problem.status === 404 ? t("Not there any more: documents are kept for an hour.") : problem.message });
+    }
+  }
+  return { jobs, send, drop, save };
+}
+
+// The files of something dropped; a text is a document, too. Folders are left out.
+export function filesOf({ items, files }, textOf) {
+  const isFolder = [...items].filter((one) => one.kind === "file").map((one) => one.webkitGetAsEntry?.()?.isDirectory);
+  const real = [...files].filter((_, place) => !isFolder[place]);
+  const text = files.length ? "" : textOf("text/plain");
+  return text.trim() ? [textFile(text)] : real;
+}
+
+export const textFile = (text) => new File([text], `${t("text")}.txt`, { type: "text/plain" });
+
+function Doubts({ job }) {
+  const more = job.doubts - job.in_doubt.length;
+  return html`<details><summary>${t("Texts in doubt")}</summary><ul>
+    ${job.in_doubt.map((one) => html`<li><strong>${one.where}</strong>: ${one.reasons.join("; ")}<q dir="auto">${one.text}</q></li>`)}
+    ${more > 0 && html`<li>${t("… and {n} more", { n: more })}</li>`}</ul></details>`;
+}
+
+const STATES = { sending: () => t("being sent"), queued: () => t("waiting for its turn"), translating: () => t("being translated") };
+
+function Job({ job, languages, drop, save }) {
+  const from = job.source && job.source !== "auto" ? `${nameOf(job.source, languages)} → ${nameOf(job.target, languages)}` : "";
+  const done = () => html`<span class="soft">${t.n(job.texts, "{n} text translated", "{n} texts translated")}${job.doubts ? `, ${t.n(job.doubts, "{n} in doubt", "{n} in doubt")}` : ""}</span>
+    <button class="primary" onClick=${() => save(job)}>${t("Download")}</button>`;
+  const running = () => html`<progress aria-label=${t("Progress of {name}", { name: job.name })} max=${job.total || 1} value=${job.done || 0}></progress>
+    <span class="soft">${STATES[job.state]?.() ?? job.state}${job.seconds_left ? `, ${t.n(job.seconds_left, "about {n} s left", "about {n} s left")}` : ""}</span>`;
+  const isOver = job.state === "done" || job.state === "error";
+  return html`<li><strong>${job.name}</strong>${from && html`<span class="soft">${from}</span>`}
+    ${job.state === "error" ? html`<span class="error">${job.error}</span>` : job.state === "done" ? done() : running()}
+    <button onClick=${() => drop(job)} aria-label=${`${isOver ? t("Remove") : t("Cancel")}: ${job.name}`}>${isOver ? t("Remove") : t("Cancel")}</button>
+    ${job.retry && html`<${Retry} retry=${job.retry} />`}
+    ${job.problem && html`<span class="error" role="alert">${job.problem}</span>`}
+    ${job.state === "done" && job.doubts > 0 && html`<${Doubts} job=${job} />`}</li>`;
+}
+
+export function DocumentView({ bar, languages, limits, documents, options, setOptions }) {
+  const [over, setOver] = useState(false);
+  const { columns, bilingual } = options;
+
+  function onDrop(event) {
+    event.preventDefault();
+    event.stopPropagation();
+    setOver(false);
+    filesOf(event.dataTransfer, (kind) => event.dataTransfer.getData(kind)).forEach(documents.send);
   }
 
-  const drop = (event) => { event.preventDefault(); setOver(false); for (const file of event.dataTransfer.files) send(file); };
   return html`
-    <div class="row"><label for="pair">Languages</label>
-      <select id="pair" value=${chosen} onChange=${(event) => setPair(event.target.value)}>
-        ${pairs.map(([from, to]) => html`<option value=${`${from}/${to}`}>${nameOf(from, languages)} → ${nameOf(to, languages)}</option>`)}
-      </select>
-      <label for="columns">Columns of tables (.csv, .tsv)</label>
-      <input id="columns" value=${columns} onInput=${(event) => setColumns(event.target.value)} />
-      <label><input id="bilingual" type="checkbox" checked=${bilingual} onChange=${(event) => setBilingual(event.target.checked)} /> Translations below their sources</label></div>
-    <div class=${`drop row${over ? " over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
-      <div><p><label for="file">Drop documents here, or choose them</label></p>
-        <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) send(file); event.target.value = ""; }} />
+    <${LanguageBar} ...${bar} />
+    <div class="row">
+      <label for="columns">${t("Columns of tables (.csv, .tsv)")}</label>
+      <input id="columns" value=${columns} onInput=${(event) => setOptions({ ...options, columns: event.target.value })} />
+      <label><input id="bilingual" type="checkbox" checked=${bilingual} onChange=${(event) => setOptions({ ...options, bilingual: event.target.checked })} /> ${t("Translations below their sources")}</label></div>
+    <div class=${`drop row${over ? " over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${onDrop}>
+      <div><p><label for="file">${t("Drop documents here, or choose them")}</label></p>
+        <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) documents.send(file); event.target.value = ""; }} />
         <p class="soft">${limits?.formats.join(" ")}</p></div>
     </div>
-    <ul class="jobs" aria-live="polite">${jobs.map((job) => html`<li key=${job.local}><strong>${job.name}</strong>
-      ${job.state === "error" ? html`<span class="error">${job.error}</span>`
-        : job.state === "done" ? html`<span class="soft">${job.texts.toLocaleString()} texts translated${job.doubts ? `, ${job.doubts.toLocaleString()} in doubt` : ""}</span><button class="primary" onClick=${() => save(job)}>Download</button>${job.doubts > 0 && html`<${Doubts} job=${job} />`}`
-        : html`<progress aria-label=${`Progress of ${job.name}`} max=${job.total || 1} value=${job.done || 0}></progress><span class="soft">${job.state}${job.seconds_left ? `, about ${job.seconds_left} s left` : ""}</span>`}</li>`)}</ul>`;
+    <ul class="jobs" aria-label=${t("Documents")}>${documents.jobs.map((job) => html`<${Job} key=${job.local} ...${{ job, languages, drop: documents.drop, save: documents.save }} />`)}</ul>`;
 }

@@ -1,6 +1,40 @@
-// Languages as the server lists them.
+// Languages as the server lists them, and the bar they are chosen in.
+import { html } from "./htm-preact.js";
+import { t } from "./messages.js";
+
 export const RTL = new Set(["ar", "fa", "he", "ur", "yi", "ps", "sd", "ug", "dv"]);
+export const AUTO = "auto";
 
 export function nameOf(code, languages) {
   return languages.find((one) => one.code === code)?.name ?? code;
+}
+
+// `real`: the source language, where it is known. Says why languages cannot be swapped, or "".
+function whyNoSwap(languages, real, target) {
+  if (!real) return t("The language of the text is not known yet.");
+  if (real === target) return t("Both languages are the same.");
+  if (languages.some((one) => one.code === target && one.targets.includes(real))) return "";
+  return t("{language} is not translated to {other} here.", { language: nameOf(target, languages), other: nameOf(real, languages) });
+}
+
+export function LanguageBar({ languages, targets, source, setSource, target, setTarget, real, swap, children }) {
+  const why = whyNoSwap(languages, real, target);
+  return html`<div class="languages">
+    <div>
+      <label class="hidden" for="source">${t("From")}</label>
+      <select id="source" value=${source} onChange=${(event) => setSource(event.target.value)}>
+        <option value=${AUTO}>${t("Detect language")}</option>
+        ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${one.name}</option>`)}
+      </select>
+      ${children}
+    </div>
+    <button onClick=${() => !why && swap()} aria-disabled=${Boolean(why)} aria-label=${t("Swap languages")} aria-describedby=${why ? "no-swap" : undefined} title=${why || undefined}>⇄</button>
+    ${why && html`<span class="hidden" id="no-swap">${why}</span>`}
+    <div>
+      <label class="hidden" for="target">${t("To")}</label>
+      <select id="target" value=${target} onChange=${(event) => setTarget(event.target.value)}>
+        ${targets.map((code) => html`<option value=${code}>${nameOf(code, languages)}</option>`)}
+      </select>
+    </div>
+  </div>`;
 }

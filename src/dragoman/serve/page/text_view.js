@@ -1,95 +1,82 @@
 // The text, its translation, and the panels below them.
-import { html, useCallback, useEffect, useRef, useState } from "./htm-preact.js";
+import { html, useEffect, useRef, useState } from "./htm-preact.js";
+import { announce } from "./announcer.js";
 import { ApiCall } from "./api_call.js";
 import { cut, lengthOf } from "./characters.js";
 import { Choice } from "./choice.js";
-import { keepCorrection, Mending, Similar } from "./corrections.js";
+import { CorrectionsPanel, Draft, keep, rightsOf, Similar, undo, whatFor } from "./corrections.js";
+import { Differences } from "./differences.js";
+import { textFile } from "./documents.js";
 import { countTerms, Glossary } from "./glossary.js";
-import { History, readHistory, withEntry } from "./history.js";
-import { nameOf } from "./languages.js";
-import { DOUBTS, Marked, Output } from "./output.js";
-import { ask, askJson, events } from "./server.js";
-import { stored } from "./stored.js";
+import { History, useHistory } from "./history.js";
+import { AUTO, LanguageBar, nameOf } from "./languages.js";
+import { t } from "./messages.js";
+import { focusWord, Marked, Output } from "./output.js";
+import { isCorrected, Remarks } from "./remarks.js";
+import { askJson, Retry } from "./server.js";
+import { storedInTab } from "./stored.js";
+import { useTranslation } from "./translation.js";
 
-const PAUSE_MS = 400;
-const EMPTY = { text: "", sentences: [], alternatives: [], alignments: [], confidence: [], warnings: [], notes: [], memory: [], source: "", detected: null };
+const UNSURE = 0.6;
+const NO_LINKS = { source: [], target: [] };
 
-export function TextView({ languages, targets, limits, source, setSource, target, setTarget, text, setText, glossary, setGlossary }) {
-  const [found, setFound] = useState(EMPTY);
-  const [waiting, setWaiting] = useState(false);
-  const [error, setError] = useState("");
-  const [linked, setLinked] = useState({ source: [], target: [] });
+// Put a text into the field as if it were typed, so that Ctrl+Z brings the old one back.
+function typeOver(text, setText) {
+  const field = document.getElementById("text"), before = document.activeElement;
+  field.focus();
+  field.select();
+  if (!document.execCommand(text ? "insertText" : "delete", false, text)) setText(text);
+  if (text) before.focus();
+}
+
+export function TextView({ bar, languages, limits, text, setText, glossary, setGlossary, sendDocument }) {
+  const { source, setSource, target, setTarget } = bar;
+  const [past, addToHistory, clearHistory] = useHistory();
+  const [linked, setLinked] = useState(NO_LINKS);
   const [choice, setChoice] = useState(null);
-  const [mending, setMending] = useState(null);
+  const [draft, setDraft] = useState(() => storedInTab.read("draft", null));
   const [panel, setPanel] = useState("");
-  const [told, setTold] = useState("");
-  const [past, setPast] = useState(readHistory);
-  const under = useRef(null);
-  const timer = useRef(0);
+  const [said, setSaid] = useState(null);
+  const rights = rightsOf(limits);
 
   const limit = limits?.text_characters ?? 5000;
-  const length = lengthOf(text);
-  const isOver = length > limit;
+  const length = lengthOf(text), over = length - limit;
+  const wanted = { text, source, target, glossary };
+  const translation = useTranslation(wanted, limit, (done) => {
+    addToHistory({ text, translation: done.text, source: done.source || source, target });
+    announce(t("Translated from {language} to {other}", { language: nameOf(done.source || source, languages), other: nameOf(target, languages) }));
+  });
+  const { found, phase, problem, retry } = translation;
+  const isWhole = phase === "done";
+  const realSource = source === AUTO ? (isWhole ? found.source : "") : source;
 
-  const translate = useCallback(async (now, from, to, terms) => {
-    under.current?.abort();
-    setChoice(null);
-    setMending(null);
-    setLinked({ source: [], target: [] });
-    if (!now.trim() || !to || lengthOf(now) > limit) {
-      setFound(EMPTY);
-      setWaiting(false);
-      setError("");
-      return;
-    }
-    const control = (under.current = new AbortController());
-    setWaiting(true);
-    setError("");
-    try {
-      const body = { text: now, source: from, target: to, alternatives: 3 };
-      if (terms.trim()) body.glossary = terms;
-      const answer = await ask("v1/translate/stream", { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal: control.signal });
-      let whole = EMPTY;
-      for await (const { name, data } of events(answer)) {
-        if (control.signal.aborted) return;
-        if (name === "part") {
-          whole = { ...whole, ...data, text: whole.text + data.text, sentences: [...whole.sentences, ...data.sentences], alternatives: whole.text ? [] : data.alternatives, notes: [...whole.notes, ...data.notes] };
-        } else if (name === "details") {
-          whole = { ...whole, alignments: data.alignments ?? [], confidence: data.confidence ?? [], warnings: data.warnings ?? [], memory: data.memory ?? [] };
-        } else if (name === "error") {
-          throw new Error(data.error);
-        }
-        setFound(whole);
-      }
-      setWaiting(false);
-      setPast((before) => withEntry(before, { text: now, translation: whole.text, source: whole.source || from, target: to }));
-    } catch (problem) {
-      if (problem.name === "AbortError" || control.signal.aborted) return;
-      setWaiting(false);
-      setError(problem.message);
-    }
-  }, [limit]);
-
-  useEffect(() => {
-    clearTimeout(timer.current);
-    under.current?.abort();
-    timer.current = setTimeout(() => translate(text, source, target, glossary), PAUSE_MS);
-    return () => clearTimeout(timer.current);
-  }, [text, source, target, glossary, translate]);
-
-  const realSource = source === "auto" ? found.source : source;
-  const canSwap = Boolean(realSource) && languages.some((one) => one.code === target && one.targets.includes(realSource));
+  useEffect(() => { setChoice(null); setLinked(NO_LINKS); }, [text, source, target, glossary]);
+  useEffect(() => { if (problem) announce(problem.message); }, [problem]);
+  useEffect(() => { storedInTab.write("draft", draft && { ...draft, isSent: false, error: "" }); }, [draft]);
 
   function swap() {
     setSource(target);
     setTarget(realSource);
-    if (found.text) setText(found.text);
+    if (isWhole && found.text) typeOver(found.text, setText);
+  }
+
+  // A line that stands there for some seconds, perhaps with something that can be done about it.
+  const timer = useRef(0);
+  function say(line, action = null) {
+    setSaid({ line, action });
+    announce(line);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setSaid(null), action ? 15_000 : 4000);
   }
 
   async function copy() {
-    await navigator.clipboard.writeText(found.text);
-    setTold("Copied");
-    setTimeout(() => setTold(""), 1500);
+    try {
+      await navigator.clipboard.writeText(found.text);
+      say(t("Copied"));
+    } catch { // not over HTTPS, or not allowed
+      getSelection().selectAllChildren(document.getElementById("output"));
+      say(document.execCommand("copy") ? t("Copied") : t("Selected: copy it by the keyboard."));
+    }
   }
 
   function link(from, to, side) {
@@ -103,106 +90,108 @@ export function TextView({ languages, targets, limits, source, setSource, target
     if (!sentence) return;
     const [srcFrom, srcTo, tgtFrom, tgtTo] = sentence;
     const shown = { place, from, sentence, words: null, error: "" };
+    const show = (changes) => setChoice((now) => (now === shown ? { ...shown, ...changes } : now)); // unless it is closed
     setChoice(shown);
     try {
       const { translations } = await askJson("v1/words", {
-        text: cut(text, srcFrom, srcTo), source: realSource, target, prefix: cut(found.text, tgtFrom, from), count: 6,
+        text: cut(text, srcFrom, srcTo), source: found.source, target, prefix: cut(found.text, tgtFrom, from), count: 6,
       });
       const whole = cut(found.text, tgtFrom, tgtTo);
-      setChoice({ ...shown, words: translations.filter((one) => one.text !== whole) });
-    } catch (problem) {
-      setChoice({ ...shown, error: problem.message });
+      show({ words: translations.filter((one) => one.text !== whole) });
+    } catch (refused) {
+      show({ error: refused.message });
     }
   }
 
-  function take(sentence, translation) {
+  const madeOf = ({ made, text: whole, sentences }) => made ?? { text: whole, sentences };
+  const instead = (changes) => translation.replace({ ...found, made: madeOf(found), alignments: [], confidence: [], ...changes });
+
+  function take(sentence, words) {
     const [srcFrom, srcTo, tgtFrom, tgtTo] = sentence;
-    const grown = lengthOf(translation) - (tgtTo - tgtFrom);
+    const grown = lengthOf(words) - (tgtTo - tgtFrom);
     const sentences = found.sentences.map((one) =>
       one === sentence ? [srcFrom, srcTo, tgtFrom, tgtTo + grown] : one[2] >= tgtTo ? [one[0], one[1], one[2] + grown, one[3] + grown] : one);
-    setFound({ ...found, text: cut(found.text, 0, tgtFrom) + translation + cut(found.text, tgtTo), sentences, alignments: [], confidence: [], alternatives: [], warnings: [] });
+    instead({ text: cut(found.text, 0, tgtFrom) + words + cut(found.text, tgtTo), sentences, alternatives: [], warnings: [] });
     setChoice(null);
+    setTimeout(focusWord);
   }
 
-  async function keep() {
+  function takeAlternative(one) {
+    const sentences = found.sentences.length === 1 ? [[...found.sentences[0].slice(0, 2), 0, lengthOf(one)]] : [];
+    instead({ text: one, sentences, alternatives: [found.text, ...found.alternatives.filter((other) => other !== one)] });
+  }
+
+  const isBeside = draft !== null && isWhole && draft.text === text && draft.target === target && draft.source === found.source;
+  const change = (changes) => setDraft((now) => now && { ...now, ...changes });
+
+  async function onKeep() {
+    change({ isSent: true, error: "" });
     try {
-      await keepCorrection({ text, translation: mending, source: realSource, target });
-      setFound({ ...found, text: mending, sentences: [], alignments: [], confidence: [], alternatives: [], warnings: [], notes: [] });
-      setMending(null);
-      setTold("Kept: this text is translated so from now on");
-      setTimeout(() => setTold(""), 4000);
-    } catch (problem) {
-      setError(problem.message);
+      const kept = await keep(draft);
+      setDraft(null);
+      const line = whatFor(kept);
+      say(line, kept.every((one) => one.id) ? { name: t("Undo"), work: () => undo(kept).then(() => { say(t("Taken back.")); translation.translateNow(); }, (refused) => say(refused.message)) } : null);
+      translation.translateNow();
+    } catch (refused) {
+      change({ isSent: false, error: refused.message });
     }
   }
 
   const toggle = (name) => setPanel(panel === name ? "" : name);
-  const sure = found.detected && found.detected.confidence < 0.6 ? " (not sure)" : "";
+  const sure = found.detected && found.detected.confidence < UNSURE ? ` ${t("(not sure)")}` : "";
+  const similar = isCorrected(found) ? [] : found.memory.filter((one) => one.similarity < 1);
 
   return html`
-    <div class="languages">
-      <div>
-        <label class="hidden" for="source">From</label>
-        <select id="source" value=${source} onChange=${(event) => setSource(event.target.value)}>
-          <option value="auto">Detect language</option>
-          ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${one.name}</option>`)}
-        </select>
-        ${source === "auto" && found.detected && html`<span class="detected">${nameOf(found.source, languages)}${sure}</span>`}
-      </div>
-      <button onClick=${swap} disabled=${!canSwap} aria-label="Swap languages">⇄</button>
-      <div>
-        <label class="hidden" for="target">To</label>
-        <select id="target" value=${target} onChange=${(event) => setTarget(event.target.value)}>
-          ${targets.map((code) => html`<option value=${code}>${nameOf(code, languages)}</option>`)}
-        </select>
-      </div>
-    </div>
+    <${LanguageBar} ...${bar} real=${realSource} swap=${swap}>
+      ${source === AUTO && isWhole && found.detected && html`<span class="detected">${nameOf(found.source, languages)}${sure}</span>`}
+    <//>
     <div class="panes">
       <div class="pane">
         <div class="field">
-          <div class="backdrop" dir="auto" aria-hidden="true"><${Marked} text=${text} places=${linked.source} /></div>
-          <textarea id="text" dir="auto" aria-label="Text to translate" placeholder="Type or paste a text" spellcheck="false" value=${text}
+          <div class="backdrop" dir="auto" aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} name=${over > 0 ? "over" : ""} /></div>
+          <textarea id="text" dir="auto" aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck="false" value=${text}
             onInput=${(event) => setText(event.target.value)}
-            onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { clearTimeout(timer.current); translate(text, source, target, glossary); } }}></textarea>
+            onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translation.translateNow(); }}></textarea>
         </div>
+        ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
+          <div class="row"><button onClick=${() => typeOver(cut(text, 0, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
+          ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
         <div class="tools">
-          <button onClick=${() => { setText(""); document.getElementById("text").focus(); }} disabled=${!text}>Clear</button>
-          <span class=${`counter${isOver ? " over" : ""}`} role="status">${length.toLocaleString()} / ${limit.toLocaleString()}${isOver ? ": too long" : ""}</span>
+          <button onClick=${() => typeOver("", setText)} disabled=${!text}>${t("Clear")}</button>
+          <span class=${`counter${over > 0 ? " over" : ""}`}>${length.toLocaleString()} / ${limit.toLocaleString()}${over > 0 ? `: ${t("too long")}` : ""}</span>
         </div>
       </div>
       <div class="pane">
-        <div class="field">
-          ${mending === null
-            ? html`<${Output} ...${{ found, waiting, target, linked, link, choose }} unlink=${() => setLinked({ source: [], target: [] })} />`
-            : html`<${Mending} value=${mending} onInput=${setMending} />`}
-          ${choice && html`<${Choice} ...${{ choice, take }} close=${() => setChoice(null)} />`}
+        <div class="field" hidden=${isBeside}>
+          <${Output} ...${{ found, phase, target, linked, link, choose }} unlink=${() => setLinked(NO_LINKS)} />
+          ${choice && isWhole && html`<${Choice} ...${{ choice, take }} close=${() => setChoice(null)} />`}
         </div>
-        <ul class="notes" aria-live="polite">
-          ${error && html`<li class="error">${error}</li>`}
-          ${found.warnings.map((one) => html`<li class="warning">⚠ ${one.text}</li>`)}
-          ${found.confidence.some(([, , value]) => value < DOUBTS.at(-1)) && html`<li class="soft"><span class="doubt-0">doubtful</span> and <span class="doubt-1">uncertain</span> words: fewer than 3 and 5 of 10 such stand in a human's translation</li>`}
-          ${found.notes.map((one) => html`<li class="soft">${one.text}</li>`)}
-          ${told && html`<li>${told}</li>`}
-        </ul>
+        ${draft && html`<${Draft} ...${{ draft, isBeside, rights, change, onKeep }} cancel=${() => setDraft(null)} />`}
+        <div class="notes" aria-live="polite">
+          ${retry && html`<${Retry} retry=${retry} />`}
+          ${problem && html`<p class="error">${problem.message} <button onClick=${translation.translateNow}>${t("Try again")}</button></p>`}
+          ${said && html`<p>${said.line} ${said.action && html`<button onClick=${said.action.work}>${said.action.name}</button>`}</p>`}
+        </div>
+        ${isWhole && html`<${Remarks} found=${found} />`}
         <div class="tools">
-          <button onClick=${copy} disabled=${!found.text}>Copy</button>
-          ${limits?.corrections && (mending === null
-            ? html`<button onClick=${() => setMending(found.text)} disabled=${!found.text || waiting}>Correct</button>`
-            : html`<button class="primary" onClick=${keep} disabled=${!mending.trim()}>Keep</button><button onClick=${() => setMending(null)}>Cancel</button>`)}
+          <button onClick=${copy} disabled=${!isWhole || !found.text || isBeside}>${t("Copy")}</button>
+          ${rights.may_correct && html`<button onClick=${() => setDraft({ text, source: found.source, target, made: madeOf(found), translation: found.text })} disabled=${!isWhole || !found.text || draft !== null}>${t("Correct")}</button>`}
         </div>
-        ${found.alternatives.length > 0 && mending === null && html`
-          <div class="alternatives"><h2>Alternatives</h2>
-            ${found.alternatives.map((one) => html`<button dir="auto" lang=${target} onClick=${() => setFound({ ...found, text: one, alternatives: [found.text, ...found.alternatives.filter((other) => other !== one)], alignments: [], confidence: [], sentences: found.sentences.length === 1 ? [[...found.sentences[0].slice(0, 2), 0, lengthOf(one)]] : [] })}>${one}</button>`)}
+        ${isWhole && found.alternatives.length > 0 && !isBeside && html`
+          <div class="alternatives"><h2>${t("Alternatives")}</h2>
+            ${found.alternatives.map((one) => html`<button dir="auto" lang=${target} onClick=${() => takeAlternative(one)}><span><${Differences} text=${one} other=${found.text} /></span></button>`)}
           </div>`}
-        ${found.memory.length > 0 && html`<${Similar} memory=${found.memory} />`}
+        ${isWhole && similar.length > 0 && html`<${Similar} memory=${similar} />`}
       </div>
     </div>
     <div class="row">
-      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>Glossary${countTerms(glossary) ? ` (${countTerms(glossary)})` : ""}</button>
-      <button aria-expanded=${panel === "history"} onClick=${() => toggle("history")}>History</button>
-      <button aria-expanded=${panel === "api"} onClick=${() => toggle("api")}>API call</button>
+      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>${t("Glossary")}${countTerms(glossary) ? ` (${countTerms(glossary)})` : ""}</button>
+      <button aria-expanded=${panel === "history"} onClick=${() => toggle("history")}>${t("History")}</button>
+      ${(rights.may_review || rights.scopes.length > 0) && html`<button aria-expanded=${panel === "corrections"} onClick=${() => toggle("corrections")}>${t("Corrections")}</button>`}
+      <button aria-expanded=${panel === "api"} onClick=${() => toggle("api")}>${t("API call")}</button>
     </div>
     ${panel === "glossary" && html`<${Glossary} ...${{ glossary, setGlossary }} />`}
-    ${panel === "history" && html`<${History} past=${past} take=${(one) => { setSource(one.source); setTarget(one.target); setText(one.text); }} clear=${() => { setPast([]); stored.write("history", []); }} />`}
+    ${panel === "history" && html`<${History} past=${past} take=${(one) => { setSource(one.source); setTarget(one.target); typeOver(one.text, setText); }} clear=${clearHistory} />`}
+    ${panel === "corrections" && html`<${CorrectionsPanel} rights=${rights} change=${translation.translateNow} />`}
     ${panel === "api" && html`<${ApiCall} ...${{ text, source: realSource || source, target }} />`}`;
 }
