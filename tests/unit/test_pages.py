@@ -31,6 +31,7 @@ async def _client(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(Settings([FIXTURE], "cpu", threads=1, load_first=True, **settings))
     transport = httpx.ASGITransport(app=app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        client.server = app.state.server  # type: ignore[attr-defined]
         yield client
 
 
@@ -161,3 +162,69 @@ def test_every_file_of_the_page_is_in_the_package() -> None:
             name = path.relative_to(pages.FOLDER.parent).as_posix()
             alike = [one for one in patterns["dragoman.serve"] if one.count("/") == name.count("/")]
             assert any(fnmatch(name, one) for one in alike), name
+
+
+TERMS = {"Bier": "ale", "roter Hund": "red hound"}
+TBX = b"""<?xml version="1.0"?><martif type="TBX-Basic" xml:lang="de"><text><body>
+<termEntry><langSet xml:lang="de"><tig><term>Bier</term></tig></langSet>
+<langSet xml:lang="en"><tig><term>ale</term></tig></langSet></termEntry>
+<termEntry><langSet xml:lang="de"><tig><term>roter Hund</term></tig></langSet>
+<langSet xml:lang="en"><tig><term>red hound</term></tig></langSet></termEntry></body></text></martif>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt", b"Bier = ale\nroter Hund = red hound\n"),
+        ("a.csv", b'\xef\xbb\xbf"Bier","ale"\r\n"roter Hund","red hound"\r\n'),
+        ("a.csv", b"Bier;ale\r\nroter Hund;red hound\r\n"),
+        ("a.tsv", b"Bier\tale\nroter Hund\tred hound\n"),
+        ("a.tbx", TBX),
+    ],
+)
+def test_a_file_of_terms_is_read(name: str, data: bytes) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        languages = {"source": "de", "target": "en"}
+        answer = await client.post("/v1/glossary", data=languages, files={"file": (name, data)})
+        assert answer.json() == {"terms": TERMS, "faults": []}
+
+    served(work)
+
+
+def test_what_is_no_term_is_told_with_its_line() -> None:
+    text = "Bier = ale\nWein\t\n# a remark\n = rum\nBier = beer\nroter Hund = red hound\n"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = (await client.post("/v1/glossary", files={"file": ("terms.txt", text.encode())})).json()
+        assert answer["terms"] == TERMS
+        assert [(one["line"], one["code"]) for one in answer["faults"]] == [
+            (2, "wrong-shape"), (4, "wrong-shape"), (5, "conflict"),
+        ]  # fmt: skip
+        assert answer["faults"][2]["text"].startswith("'Bier' is 'ale' further up")
+        nothing = (await client.post("/v1/glossary", files={"file": ("terms.txt", b"# a remark\n")})).json()
+        assert nothing == {"terms": {}, "faults": []}
+        broken = await client.post("/v1/glossary", files={"file": ("../../x.tbx", b"<martif><text>")})
+        assert broken.status_code == 400
+        assert "/" not in broken.json()["error"]
+        large = await client.post("/v1/glossary", files={"file": ("a.txt", b"a = b\n" * 200_000)})
+        assert large.status_code == 413
+
+    served(work)
+
+
+def test_a_key_says_what_is_left_of_its_limits() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        store = client.server.store  # type: ignore[attr-defined]
+        limited = {"Authorization": f"Bearer {store.add_key('pub', 60, 1000)}"}
+        free = {"Authorization": f"Bearer {store.add_key('inn')}"}
+        await client.post("/v1/translate", json=TEXT, headers=limited)
+        known = (await client.get("/v1/key", headers=limited)).json()
+        assert (known["name"], known["per_minute"], known["per_month"]) == ("pub", 60, 1000)
+        assert (known["used"], known["left"]) == (len(TEXT["text"]), 1000 - len(TEXT["text"]))
+        known = (await client.get("/v1/key", headers=free)).json()
+        assert known["name"] == "inn"
+        assert [known[limit] for limit in ("per_minute", "per_month", "left")] == [None] * 3
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            assert (await client.get("/v1/key", headers=headers)).status_code == 403
+
+    served(work)

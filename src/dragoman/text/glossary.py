@@ -119,8 +119,13 @@ class Glossary:
         return glossary
 
     @classmethod
-    def read(cls, data: bytes, name: str = "", languages: tuple[str, str] = ("", "")) -> "Glossary":
-        """The terms of a file's content, of the kind that its name says. Raises DragomanError as `load` does."""
+    def read(
+        cls, data: bytes, name: str = "", languages: tuple[str, str] = ("", ""), *, strict: bool = True
+    ) -> "Glossary":
+        """The terms of a file's content, of the kind that its name says. Raises DragomanError as `load` does.
+
+        If not `strict`, a term with two targets keeps the first one, and there may be no term at all.
+        """
         targets: dict[str, str] = {}
         places: dict[str, str] = {}
         left_out = []
@@ -132,8 +137,10 @@ class Glossary:
                 places.setdefault(target, f"{name}, line {line}")
             elif kind_of(name) != ".tbx":  # there, a term with synonyms: the first is the one to use
                 fault = f"{term!r} is {targets[term]!r} further up and {target!r} here: choose one"
-                raise _error(Error.CONFLICT, fault, name, line)
-        if not targets:
+                left_out.append(_error(Error.CONFLICT, fault, name, line))
+                if strict:
+                    raise left_out[-1]
+        if strict and not targets:
             if left_out:
                 raise left_out[0]
             raise Error.EMPTY("no terms in it: a line is a term, a tab, its translation", file=name or None)

@@ -4,6 +4,7 @@ choose from, corrections, documents."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
+from pathlib import PurePath
 from typing import Any
 
 from pydantic_core import ErrorDetails, to_json
@@ -21,6 +22,7 @@ from dragoman.serve.api import Api, Call, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
+from dragoman.serve.http import file_of
 from dragoman.serve.requests import (
     Answer,
     Detected,
@@ -101,7 +103,19 @@ def limits(call: Call) -> dict[str, Any]:
         "corrections": settings.suggestions,
         "documents": settings.documents,
         "formats": SUFFIXES,
+        "glossary_terms": models.MAX_TERMS,
     }
+
+
+@api.operation("GET", "/v1/key", "The key that is sent: its name, its limits, and what is left of them",
+               {"name": "pub", "per_minute": 60, "per_month": 500000, "used": 1200, "left": 498800})  # fmt: skip
+def key(call: Call) -> dict[str, Any]:
+    known = call.client.key
+    if known is None:
+        raise ApiError(403, "Invalid API key")
+    used = call.server.store.characters(known.name)
+    left = None if known.per_month is None else max(0, known.per_month - used)
+    return {**known._asdict(), "used": used, "left": left}
 
 
 @api.operation("POST", "/v1/translate", "Translate a text, or a list of them", models.Translation | models.Translations)
@@ -265,6 +279,22 @@ def words(call: Call, given: models.WordsRequest) -> Awaitable[dict[str, Any]]:
         return {"translations": [{"text": item.text, "score": item.score} for item in items]}
 
     return call.run(work, 4 * service.tokens(src, tgt, [given.text]))
+
+
+@api.operation("POST", "/v1/glossary", "Read a file of terms (.csv, .tsv, .tbx, .xlsx, lines), and say what is no term",
+               {"terms": {"Bier": "ale"}, "faults": [{"line": 2, "code": "wrong-shape", "text": "..."}]},
+               files=True)  # fmt: skip
+def read_glossary(call: Call, given: models.GlossaryRequest) -> dict[str, Any]:
+    name, data = file_of(call.parameters, call.server.limits)
+    if len(data) > call.server.limits.body_bytes:
+        raise ApiError(413, f"The file has {len(data):,} bytes: at most {call.server.limits.body_bytes:,} are read")
+    name = f"terms{PurePath(name).suffix.lower()}"
+    read = Glossary.read(data, name, (given.source, given.target), strict=False)
+    faults = [
+        {"line": one.line, "code": one.code, "text": str(one).removeprefix(f"{name}:{one.line}: ")}
+        for one in read.left_out
+    ]
+    return {"terms": read.targets, "faults": faults}
 
 
 @api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[Detected])

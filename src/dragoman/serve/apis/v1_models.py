@@ -94,6 +94,11 @@ class CorrectionsQuery(BaseModel):
     format: str = ""
 
 
+class GlossaryRequest(BaseModel):
+    source: str = Field("", description="The language of the terms, for files that hold several.")
+    target: str = Field("", description="The language of their translations.")
+
+
 class DocumentRequest(Pair):
     glossary: Terms = Field({})
     columns: str = Field("", description="Of a .csv or .tsv: the columns to translate, by heading or number.")
