@@ -1,17 +1,23 @@
-"""Accuracy of `languages/identification.py` on two words in a row, each by itself, among ten languages.
+"""Accuracy of `languages/identification.py`: on two words in a row, each by itself, among ten languages; and what a
+server of German and English makes of texts in all languages that this machine has messages of.
 
     python benchmarks/language_id.py MAN MULTI30K
+    python benchmarks/language_id.py /usr/share/locale
 
 MAN: a folder that Debian's packages manpages-* were unpacked into; MULTI30K: the folder of its files.
 """
 
+import gettext
 import gzip
 import random
 import re
 import sys
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.languages.identification import likely_languages
+from dragoman.languages.codes import language_of
+from dragoman.languages.identification import known, source_language
 
 TEN = ("cs", "de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru")
 
@@ -31,7 +37,7 @@ def two_words(texts: list[str], count: int) -> list[str]:
 
 def accuracy(name: str, samples: dict[str, list[str]]) -> None:
     found = {
-        code: sum(likely_languages(text, TEN)[0][0] == code for text in texts) / len(texts)
+        code: sum(source_language(text, TEN, code)[0] == code for text in texts) / len(texts)
         for code, texts in samples.items()
     }
     each = "  ".join(f"{code} {100 * share:.1f}" for code, share in found.items())
@@ -57,5 +63,52 @@ def measure(man: Path, multi30k: Path) -> None:
     )
 
 
+def messages(locale: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Sentences, and single words up to three, by language: the messages of programs that have no marks in them."""
+    sentences, few = defaultdict(set), defaultdict(set)
+    for path in sorted(locale.glob("*/LC_MESSAGES/*.mo")):
+        code = path.parts[-3]
+        if code.startswith("en") or "@" in code or not known(code):
+            continue
+        try:
+            with path.open("rb") as file:
+                catalog = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
+        except (OSError, ValueError, IndexError):  # no catalogue that gettext reads
+            continue
+        for key, text in catalog.items():
+            src = key if isinstance(key, str) else key[0]
+            if not text or text == src or re.search(r"[%<\n_{/\\$@=|`\[\]-]", text):
+                continue
+            if 35 <= len(text) <= 200 and len(src.split()) >= 5:
+                sentences[language_of(code)].add(text)
+            elif 3 <= len(text) <= 25 and len(text.split()) <= 3 and text.replace(" ", "").isalpha():
+                few[language_of(code)].add(text)
+    rng = random.Random(1)
+    return tuple(
+        {code: rng.sample(sorted(texts), 100) for code, texts in sorted(one.items()) if len(texts) >= 100}
+        for one in (sentences, few)
+    )  # type: ignore[return-value]
+
+
+def is_refused(text: str, sources: Sequence[str], target: str) -> bool:
+    return source_language(text, sources, target)[0] not in (*sources, target)
+
+
+def others(locale: Path) -> None:
+    """What becomes of texts in languages that are not served, and in those that are."""
+    for name, samples in zip(("sentences", "one to three words"), messages(locale), strict=True):
+        unserved = [text for code, texts in samples.items() if code != "de" for text in texts]
+        refused = sum(is_refused(text, ["de"], "en") for text in unserved) / len(unserved)
+        german = [source_language(text, ["de"], "en")[0] for text in samples["de"]]
+        wrong = {
+            code: sum(is_refused(text, [code], "en") for text in texts) / len(texts) for code, texts in samples.items()
+        }
+        mean, (worst, code) = sum(wrong.values()) / len(wrong), max((share, code) for code, share in wrong.items())
+        print(f"{name} in {len(samples)} languages; a server of German and English:")
+        print(f"  said to be in a language that is not served: {100 * refused:.1f} % of those that are")
+        print(f"  translated from German: {100 * german.count('de') / len(german):.1f} % of the German ones")
+        print(f"  refused where their language is served: {100 * mean:.2f} %; most of {code}: {100 * worst:.0f} %")
+
+
 if __name__ == "__main__":
-    measure(*map(Path, sys.argv[1:]))
+    (measure if len(sys.argv) > 2 else others)(*map(Path, sys.argv[1:]))

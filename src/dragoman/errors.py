@@ -110,6 +110,7 @@ class Error(StrEnum):
     MISMATCH = "mismatch", "Models, tokenizers or weights do not fit each other."
     LANGUAGES_DIFFER = "languages-differ", "A run translates between other languages."
     NO_SUCH_LANGUAGE = "no-such-language", "A language or direction that is not there."
+    LANGUAGE_NOT_SERVED = "language-not-served", "A text in a language that nothing here translates."
     UNKNOWN_TOKEN = "unknown-token", "The vocabulary has no such token."
     MISSING_CORPUS = "missing-corpus", "The text that a run was trained on is not there any more."
     NOT_CALIBRATED = "not-calibrated", "A run has no calibration of its confidence, or one of another checkpoint."

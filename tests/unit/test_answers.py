@@ -235,3 +235,60 @@ def test_a_wrong_key_is_refused_where_one_is_needed() -> None:
         assert (answer.status_code, answer.json()) == (403, {"error": "Invalid API key"})
 
     asyncio.run(asked(ask, key_required=True))
+
+
+SPANISH = "El perro duerme en la casa de mi abuela."
+
+
+def test_a_language_that_is_not_served_is_said_by_every_api() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for path in ("/v1/translate", "/v1/translate/stream"):
+            answer = await client.post(path, json={"text": SPANISH, "target": "de"})
+            found = answer.json()
+            assert (answer.status_code, found["code"]) == (400, "language-not-served")
+            assert found["error"].startswith("Spanish, which is not served here; there are German, English")
+            assert found["detected"] == {
+                "language": "es", "name": "Spanish", "confidence": pytest.approx(0.75, abs=0.25), "served": False,
+            }  # fmt: skip
+        listed = await client.post("/v1/translate", json={"text": ["der hund", SPANISH], "target": "de"})
+        assert (listed.json()["item"], listed.json()["error"][:17]) == (1, "text[1]: Spanish,")
+        answer = await client.post("/translate", json={"q": SPANISH, "source": "auto", "target": "de"})
+        assert answer.status_code == 400
+        assert set(answer.json()) == {"error"}
+        assert answer.json()["error"].startswith("Spanish, which is not served here")
+        answer = await client.post("/v2/translate", json={"text": SPANISH, "target_lang": "DE"})
+        assert answer.status_code == 400
+        assert answer.json()["message"].startswith("Spanish, which is not served here")
+        [found, *_] = (await client.post("/v1/detect", json={"text": SPANISH})).json()
+        assert (found["language"], found["served"]) == ("es", False)
+        [found, *_] = (await client.post("/v1/detect", json={"text": "The dog sleeps in the house."})).json()
+        assert (found["language"], found["served"]) == ("en", True)
+        assert (await client.post("/detect", json={"q": SPANISH})).json()[0]["language"] == "es"
+
+    asyncio.run(asked(ask))
+
+
+def test_a_short_text_is_translated_from_a_language_that_is_served() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for text in ("Auto", "Hallo", "Hola", "dog", "12"):
+            found = (await client.post("/v1/translate", json={"text": text, "target": "de"})).json()
+            assert (found["source"], found["detected"]["served"]) == ("en", True), text
+        kept = (
+            await client.post("/v1/translate", json={"text": "Der Mann schläft auf der Straße.", "target": "de"})
+        ).json()
+        assert (kept["text"], kept["source"]) == ("Der Mann schläft auf der Straße.", "de")
+
+    asyncio.run(asked(ask))
+
+
+def test_a_document_in_a_language_that_is_not_served_is_refused() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        for text, code in ((SPANISH, "language-not-served"), ("Der Mann schläft auf der Straße.", "conflict")):
+            sent = {"data": {"target": "de"}, "files": {"file": ("a.txt", text.encode())}}
+            job = (await client.post("/v1/documents", **sent)).json()
+            address = f"/v1/documents/{job['id']}"
+            while not (state := (await client.get(address, params={"key": job["key"]})).json()).get("code"):
+                await asyncio.sleep(0.02)
+            assert (state["state"], state["code"]) == ("error", code)
+
+    asyncio.run(asked(ask))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.languages.identification import likely_languages
+from dragoman.languages import identification
+from dragoman.languages.identification import LOOKED_AT, likely_languages, sample, source_language
 
 TEN = ("cs", "de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru")
 TWO_WORDS = {
@@ -19,6 +20,38 @@ TWO_WORDS = {
 }
 
 
+# Words that befell LibreTranslate (#902, #217, #395), and names, which are of no language.
+SHORT = [
+    "Hallo",
+    "Auto",
+    "Haus",
+    "Danke",
+    "Ciao!",
+    "Hola",
+    "Pfannkuchen",
+    "Max Mustermann",
+    "Berlin",
+    "OK",
+    "12 + 3",
+    "...",
+]
+SENTENCES = {
+    "fr": ["Je voudrais une bière.", "Les enfants jouent dans le jardin."],
+    "es": ["Buenos días", "El perro duerme en la casa."],
+    "it": ["La tua password non è corretta", "Il bambino mangia una mela."],
+    "nl": ["Waar kan ik hier een kaartje kopen?"],
+    "pl": ["Gdzie jest najbliższy dworzec?"],
+    "tr": ["En yakın istasyon nerede acaba?"],
+    "ru": ["Где находится вокзал?"],
+    "zh": ["如果用于切换输入语言的本地键盘快捷键被主机所捕获，您可能需要使用替代方法。"],
+    "ja": ["駅はどこですか。"],
+    "ko": ["역이 어디에 있습니까?"],
+    "el": ["Πού είναι ο σταθμός;"],
+    "ar": ["أين المحطة؟"],
+    "hi": ["स्टेशन कहाँ है?"],
+}
+
+
 def test_nine_of_ten_pairs_of_words_are_told() -> None:
     found = {text: likely_languages(text, TEN)[0][0] for texts in TWO_WORDS.values() for text in texts}
     wrong = {text: found[text] for code, texts in TWO_WORDS.items() for text in texts if found[text] != code}
@@ -29,18 +62,56 @@ def test_probabilities_add_up_and_what_tells_nothing_says_nothing() -> None:
     for text in ("guten Morgen", "The man sleeps on the street today.", "Ελληνικά"):
         assert sum(share for _, share in likely_languages(text, TEN)) == pytest.approx(1)
     assert {share for _, share in likely_languages("12 + 3", TEN)} == {0.0}
-    assert likely_languages("guten Morgen", ["de"]) == [("de", 1.0)]
+    assert dict(likely_languages("guten Morgen", ["xx", "de"]))["xx"] == 0
 
 
 def test_related_languages_are_told_apart() -> None:
-    assert (
-        likely_languages("Це речення написане українською мовою, і його їжак теж розуміє.", ["de", "en", "ru", "uk"])[
-            0
-        ][0]
-        == "uk"
-    )
+    ukrainian = "Це речення написане українською мовою, і його їжак теж розуміє."
+    assert likely_languages(ukrainian, ["de", "en", "ru", "uk"])[0][0] == "uk"
     assert likely_languages("Der Mann schläft.", ["de", "en", "ar"])[0][0] == "de"
 
 
 def test_the_codes_of_a_region_come_back_as_they_were_asked() -> None:
+    """LibreTranslate#934: Portuguese was not told where Brazilian Portuguese alone was served."""
     assert likely_languages("muito obrigado", ["pt-BR", "es"])[0][0] == "pt-BR"
+    assert source_language("Onde fica a estação de comboios?", ["pt-BR"], "en")[0] == "pt-BR"
+    assert source_language("Hvor er stasjonen, er du snill?", ["nb"], "en")[0] == "nb"
+
+
+@pytest.mark.parametrize("text", SHORT)
+def test_a_text_that_is_too_short_to_tell_is_translated(text: str) -> None:
+    assert source_language(text, ["de"], "en")[0] == "de"
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in SENTENCES.items() for text in texts])
+def test_a_language_that_is_not_served_is_taken_for_no_other_and_one_that_is_for_itself(code: str, text: str) -> None:
+    assert source_language(text, ["de"], "en")[0] == code
+    assert source_language(text, ["de", code], "en")[0] == code
+    assert source_language("Привет", ["de"], "en")[0] not in ("de", "en")
+
+
+def test_what_is_in_the_target_language_stays_only_if_that_is_sure() -> None:
+    assert source_language("The man sleeps on the street.", ["de"], "en")[0] == "en"
+    assert source_language("Der Mann schläft.", ["de", "fr"], "en")[0] == "de"
+    assert source_language("Der Mann schläft.", ["en"], "fr", ["de", "en", "fr"])[0] == "de"
+    assert source_language("hello handsome", [], "en", ["de", "en"])[0] == "en"
+    assert source_language("Je voudrais une bière.", ["xx"], "en")[0] == "xx"  # a language that nobody can tell
+
+
+def test_little_of_a_long_text_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    letters: list[int] = []
+    identifier = identification._identifier(())
+
+    class Counted:
+        labels = identifier.labels
+
+        def rank(self, text: str) -> object:
+            letters.append(len(text))
+            return identifier.rank(text)
+
+    monkeypatch.setattr(identification, "_identifier", lambda among: Counted())
+    for _ in range(128):
+        source_language("Der Mann schläft. " * 300, ["de"], "en")
+    assert len(letters) == 128
+    assert max(letters) <= sum(LOOKED_AT) + 3
+    assert sample("Anfang " + "x" * 5000).startswith("Anfang")

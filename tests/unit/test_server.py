@@ -47,7 +47,7 @@ async def client_of(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
 
 WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
     (requests, "likely_languages", "POST", "/v1/detect", {"json": {"text": "der hund"}}),
-    (requests, "likely_languages", "POST", "/translate", {"json": {"q": "der hund", "source": "auto", "target": "de"}}),
+    (requests, "source_language", "POST", "/translate", {"json": {"q": "der hund", "source": "auto", "target": "de"}}),
     (Service, "tokens", "POST", "/v2/translate", {"data": {"text": "a", "target_lang": "DE", "source_lang": "EN"}}),
     (Service, "languages", "GET", "/v1/languages", {}),
     (Service, "translate", "POST", "/v1/translate", {"json": {**TEXT, "warnings": True}}),

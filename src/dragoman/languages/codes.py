@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from babel.core import get_global
+from babel.core import Locale, get_global
 
 TELLING = 20
 """Characters from which on the language of a text can be told."""
@@ -126,9 +126,10 @@ def articles(code: str) -> list[tuple[str, ...]]:
 
 
 def name_of(code: str) -> str:
-    """The English name of a language, or its code where it is not a common one.
+    """The English name of a language, or its code where it has none.
 
-    >>> name_of("de"), name_of("pt_BR"), name_of("xyz")
-    ('German', 'Portuguese', 'xyz')
+    >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz")
+    ('German', 'Portuguese', 'Occitan', 'xyz')
     """
-    return str(facts("name").get(language_of(code), language_of(code)))
+    language = language_of(code)
+    return str(facts("name").get(language) or Locale("en").languages.get(language, language))

@@ -1,4 +1,4 @@
-"""The language of a text, told by py3langid: naive Bayes over byte n-grams of 97 languages (Lui and Baldwin 2012)."""
+"""The language of a text, told by py3langid: naive Bayes over byte n-grams of 140 languages (Lui and Baldwin 2012)."""
 
 import functools
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import facts, language_of
 
 SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
@@ -17,11 +17,19 @@ FEWEST_LETTERS = 12
 
 NO_LANGUAGE = "zxx"
 """The identifier's code for formulas, numbers and the like."""
+EXPECTED, RARE = 0.5, 0.1
+"""The probability that a text is in one of the languages that are expected, before it is looked at; and how much less
+likely than a common language (one with a name in `languages.toml`) another one is. `benchmarks/language_id.py`: of
+texts in the languages that are expected none is taken for another one, of texts in others nearly all."""
+LOOKED_AT = (400, 200)
+"""Letters of the beginning, and of the middle, that a language is told from."""
 COMMON, FEWEST_SURE = 500, 10
 """Texts that are looked at for their common language, and those of them that have to be sure."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+_LABELS = {"nb": "no", "cmn": "zh", "fil": "tl"}
+"""The identifier's codes for languages that it calls otherwise."""
 _NEAR = [
     {"zh", "yue", "wuu", "cmn"}, {"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sh"}, {"id", "ms", "jv"}, {"cs", "sk"},
     {"es", "gl", "an"}, {"fr", "oc", "wa"}, {"de", "lb", "nds"}, {"nl", "af"}, {"ru", "uk", "be"}, {"bg", "mk"},
@@ -40,25 +48,73 @@ def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
     return str(language), float(probability)
 
 
-def likely_languages(text: str, among: Sequence[str]) -> list[tuple[str, float]]:
-    """Languages of a few that a text may be in, with their probabilities, best first. A text without letters may be in
-    all of them alike; so may one whose languages are not known here.
+def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, float]]:
+    """The languages that a text may be in, with their probabilities, best first. Languages that are expected are so by
+    half before the text is looked at; all others that are known here may be it too, rare ones least.
 
-    The text is asked for with spaces around it: its first and last word end there, which tells the language of a few
-    words better (docs/log.md).
+    A text without letters may be in all that are expected, and so may one whose languages are not known here: their
+    probability is 0. No more of a text is looked at than `LOOKED_AT` letters, with spaces around them: its first and
+    last word end there, which tells the language of a few words better (docs/log.md).
+
+    >>> likely_languages("Je voudrais une bière.", ["de", "en"])[0][0]
+    'fr'
     """
-    by_language = {language_of(code): code for code in among}
-    known_ones = tuple(sorted(code for code in by_language if known(code)))
-    if len(known_ones) < 2 or not any(letter.isalpha() for letter in text):
-        return [(code, 1.0 if len(among) == 1 and text.strip() else 0.0) for code in among]
-    shares = {str(code): float(share) for code, share in _identifier(known_ones).rank(f" {text} ")}
-    ranked = sorted(((by_language[code], share) for code, share in shares.items()), key=lambda item: -item[1])
-    return ranked + [(code, 0.0) for code in among if language_of(code) not in known_ones]
+    codes = {_label(code): code for code in reversed(expected)}
+    awaited = [label for label in codes if label in _known()]
+    if not awaited or not any(letter.isalpha() for letter in text):
+        return [(code, 0.0) for code in expected]
+    found = {str(label): float(share) for label, share in _identifier(()).rank(f" {sample(text)} ")}
+    found.pop(NO_LANGUAGE, None)
+    weights = {label: 1.0 if label in facts("name") or label in _LABELS.values() else RARE for label in found}
+    others = sum(weight for label, weight in weights.items() if label not in codes)
+    shares = {
+        label: share * (EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weights[label] / others)
+        for label, share in found.items()
+    }
+    total = sum(shares.values()) or 1.0
+    ranked = sorted(
+        ((codes.get(label, label), share / total) for label, share in shares.items()), key=lambda one: -one[1]
+    )
+    return ranked + [(code, 0.0) for code in expected if _label(code) not in awaited]
+
+
+def source_language(text: str, sources: Sequence[str], target: str, served: Sequence[str] = ()) -> tuple[str, float]:
+    """The language that a text is to be translated from, and its probability: one of `sources`.
+
+    It is another one where the text is surely in none of them: in `target`, and then it stays as it is, or in a
+    language that cannot be translated to it. `served`: all languages that are expected, where there are others.
+
+    >>> source_language("Hallo", ["de"], "en")[0], source_language("The dog sleeps in the house.", ["de"], "en")[0]
+    ('de', 'en')
+    """
+    candidates = [*sources, *([target] if target not in sources else [])]
+    ranked = likely_languages(text, list(dict.fromkeys([*candidates, *served])))
+    shares = dict(ranked)
+    here = sum(shares[code] for code in candidates)
+    best = ranked[0]
+    if best[0] not in candidates and 1 - here >= SURE and all(map(known, candidates)):
+        return best
+    if shares[target] >= SURE:
+        return target, shares[target]
+    return max(((code, shares[code]) for code in sources or served), key=lambda one: one[1], default=best)
+
+
+def sample(text: str) -> str:
+    """The part of a text that is looked at: its beginning, and a piece of its middle.
+
+    >>> sample("a" * 10), len(sample("a" * 100_000))
+    ('aaaaaaaaaa', 601)
+    """
+    if len(text) <= sum(LOOKED_AT):
+        return text
+    first, middle = LOOKED_AT
+    start = max(first, (len(text) - middle) // 2)
+    return f"{text[:first]} {text[start : start + middle]}"
 
 
 def known(code: str) -> bool:
     """True if a language can be told from others."""
-    return bool(code) and language_of(code) in _known()
+    return bool(code) and _label(code) in _known()
 
 
 def is_long_enough(text: str) -> bool:
@@ -82,7 +138,7 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     >>> other_language("The man is walking down the street.", "de", "en")
     'en'
     """
-    code, likely = language_of(code), language_of(likely)
+    code, likely = _label(code), _label(likely)
     if not is_long_enough(text) or not known(code):
         return None
     near = next((group for group in _NEAR if code in group), {code})
@@ -95,6 +151,12 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
         language, probability = identify(text, (code, likely))
         return likely if language == likely and probability >= SURE_OF_TWO else None
     return None
+
+
+def _label(code: str) -> str:
+    """The identifier's code for a language."""
+    language = language_of(code)
+    return _LABELS.get(language, language)
 
 
 @functools.cache

@@ -21,9 +21,11 @@ class ApiError(Exception):
         message: str,
         headers: Mapping[str, str] | None = None,
         cause: DragomanError | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
+        """`details`: further fields for programs."""
         super().__init__(message)
-        self.status, self.cause = status, cause
+        self.status, self.cause, self.details = status, cause, dict(details or {})
         self.message = message.encode(errors="replace").decode()
         self.headers = {**({"Retry-After": COME_BACK[status]} if status in COME_BACK else {}), **(headers or {})}
 
@@ -31,6 +33,10 @@ class ApiError(Exception):
         """The error for a program: its text and its code, and file, line and hint where it has them."""
         if self.cause is not None:
             known = {name: value for name, value in self.cause.as_dict().items() if value is not None}
-            return {**known, "error": self.message}
+            return {**known, "error": self.message, **self.details}
         names = {status.value: status.phrase for status in HTTPStatus}
-        return {"error": self.message, "code": names.get(self.status, "refused").lower().replace(" ", "-")}
+        return {
+            "error": self.message,
+            "code": names.get(self.status, "refused").lower().replace(" ", "-"),
+            **self.details,
+        }

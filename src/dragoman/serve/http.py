@@ -88,7 +88,7 @@ async def _form(request: Request, body: bytes, kind: str) -> Sequence[tuple[str,
 
     try:
         if kind == "multipart/form-data":
-            # The parser decodes with any codec that a client names, and guesses where that fails: it gets the bytes back.
+            # The parser decodes with any codec that a client names, or guesses: let it give the bytes back.
             headers = Headers({"content-type": f"{request.headers['content-type']}; charset=latin-1"})
             parser = MultiPartParser(headers, stream(), max_files=8, max_fields=FIELDS, max_part_size=len(body) + 1)
             return _as_sent(await parser.parse())

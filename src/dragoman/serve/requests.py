@@ -1,14 +1,15 @@
 """A request for translations, as all APIs understand it: checked, counted, its languages identified, and done."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from starlette.responses import FileResponse, Response
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
-from dragoman.languages.identification import likely_languages
+from dragoman.languages.codes import name_of
+from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call
 from dragoman.serve.documents import Job, TooMany
@@ -20,6 +21,8 @@ from dragoman.serve.state import Server
 from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
 
+LIKELY = 0.01
+"""Probability from which on a language is named."""
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """LibreTranslate's codes for languages that have others elsewhere; both are understood."""
 
@@ -36,10 +39,12 @@ def language(server: Server, code: str) -> str | None:
 
 @dataclass(frozen=True)
 class Detected:
-    """A language, and how sure that is, from 0 to 1."""
+    """A language, how sure it is from 0 to 1, and whether it can be translated from or to."""
 
     language: str
+    name: str
     confidence: float
+    served: bool
 
 
 class Answer(NamedTuple):
@@ -51,9 +56,32 @@ class Answer(NamedTuple):
 
 
 def detect(server: Server, text: str) -> list[Detected]:
-    """The languages that a text may be in, of those that are served, best first; at least one."""
-    known = tuple(server.service.languages())
-    return [Detected(code, round(share, 4)) for code, share in likely_languages(text, known)]
+    """The languages that a text may be in, best first; at least one. Those of little probability are left out."""
+    served = list(server.service.languages())
+    ranked = likely_languages(text, served)
+    likely = [one for one in ranked if one[1] >= LIKELY]
+    return [_detected(one, served) for one in likely or ranked]
+
+
+def _detected(guess: tuple[str, float], served: Container[str]) -> Detected:
+    code, share = guess
+    return Detected(code, name_of(code), round(share, 4), code in served)
+
+
+def sources_of(server: Server, texts: Sequence[str], tgt: str) -> list[Detected]:
+    """The language of each text, as it is to be translated from. Raises ApiError for texts that are surely in a
+    language that is not served: it is never taken for another one."""
+    served = server.service.languages()
+    sources = [code for code, targets in served.items() if tgt in targets]
+    found = [_detected(source_language(text, sources, tgt, list(served)), served) for text in texts]
+    for number, one in enumerate(found):
+        if not one.served:
+            place = f"text[{number}]: " if len(texts) > 1 else ""
+            name = one.name if one.confidence >= 0.5 else f"perhaps {one.name}"
+            message = f"{place}{name}, which is not served here; there are {', '.join(map(name_of, served))}"
+            details = {"detected": asdict(one), **({"item": number} if len(texts) > 1 else {})}
+            raise ApiError(400, message, cause=Error.LANGUAGE_NOT_SERVED(message), details=details)
+    return found
 
 
 def check_size(server: Server, texts: Sequence[str]) -> None:
@@ -76,7 +104,7 @@ def planned(
     Raises ApiError, and DragomanError for languages that are not served.
     """
     server, service = call.server, call.server.service
-    detected = [detect(server, text)[0] if src == AUTO else None for text in texts]
+    detected = sources_of(server, texts, tgt) if src == AUTO else [None] * len(texts)
     languages = [src if found is None else found.language for found in detected]
     groups: dict[str, list[int]] = {}
     for place, code in enumerate(languages):

@@ -17,8 +17,8 @@ from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.languages.codes import language_of
-from dragoman.languages.identification import likely_languages
+from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.identification import source_language
 from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
 from dragoman.pipeline.memory import Match, TranslationMemory
@@ -280,17 +280,23 @@ class Service:
 
     def language_of_document(self, document: Path, tgt: str, options: Options = ANYTHING) -> str:
         """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
-        it does, and where there is none."""
+        it does, for a language that is not served, and where there is none."""
         opened = Document.load(document, replace(options, languages=("", tgt)))
-        known = [code for code, targets in self.languages().items() if tgt in targets]
-        if not known:
+        served = self.languages()
+        sources = [code for code, targets in served.items() if tgt in targets]
+        if not sources:
             raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")
         text = ""
         for unit in opened.texts():
             text += "".join(item for item in unit.items if isinstance(item, str)) + "\n"
             if len(text) > SAMPLE:
                 break
-        return likely_languages(text, known)[0][0]
+        code, _ = source_language(text, sources, tgt, list(served))
+        if code not in served:
+            raise Error.LANGUAGE_NOT_SERVED(f"{name_of(code)}, which is not served here")
+        if code == tgt:
+            raise Error.CONFLICT(f"is in {name_of(code)} already", "name its language if that is wrong")
+        return code
 
     def similar(self, src: str, tgt: str, text: str) -> list[Match]:
         """Corrections of texts much like this one."""

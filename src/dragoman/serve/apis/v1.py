@@ -34,6 +34,7 @@ from dragoman.serve.requests import (
     planned,
     require,
     result_of,
+    sources_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices, as_it_is
@@ -198,7 +199,7 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     choices = replace(_choices(call, given), warnings=True)
     if choices.kind != "text":
         raise ApiError(400, "format: text alone comes in parts")
-    found = detect(call.server, given.text)[0] if src == AUTO else None
+    found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
     src = src if found is None else found.language
     parts = parts_of(given.text)
     planned_part = lambda part: planned(call, [part], src, tgt, choices)  # noqa: E731
