@@ -1,6 +1,7 @@
 """Which device to compute on, and in which precision."""
 
 import contextlib
+import contextvars
 import os
 import platform
 import resource
@@ -133,7 +134,8 @@ def side_by_side(
         max_workers=min(threads, max(1, len(jobs))), initializer=torch.set_num_threads, initargs=(1,)
     )
     try:
-        return list(pool.map(work, jobs))
+        contexts = [contextvars.copy_context() for _ in jobs]  # what cancels this work cancels theirs
+        return list(pool.map(lambda context, job: context.run(work, job), contexts, jobs))
     except BaseException:
         stop()
         raise

@@ -153,7 +153,7 @@ def test_a_batch_that_fails_while_the_scheduler_stops_holds_nobody(
             waiting = threads.submit(RequestHandle(scheduler).on(translator).n_best, ["der hund", "der mann"])
             assert begun.wait(60)
             stop = threads.submit(scheduler.__exit__)
-            while not scheduler._stopped:
+            while not scheduler.is_stopped:
                 time.sleep(0.001)
             stopping.set()
             stop.result(timeout=60)

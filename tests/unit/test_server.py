@@ -271,7 +271,7 @@ def test_a_stopping_server_answers_what_waits_and_ends(monkeypatch: pytest.Monke
 
     def waits(self: BatchScheduler, going: list[Any]) -> int:
         begun.set()
-        while not self._stopped:
+        while not self.is_stopped:
             time.sleep(0.001)
         return 0
 

@@ -20,7 +20,7 @@ SOURCES = ["Der Polizist sieht ein Hund .", "Ein Hund sieht ein Hund .", "Der Hu
 class Dictionary:
     """A model that expects the words of its dictionary for the words of the source, in any order."""
 
-    join, languages, max_src_tokens = " ", ("de", "en"), 100
+    join, languages, max_src_tokens, max_tgt_tokens = " ", ("de", "en"), 100, 99
     model = SimpleNamespace(max_target_length=None)
     normalize = staticmethod(str)
 

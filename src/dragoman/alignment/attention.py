@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import torch
 
 from dragoman.alignment.links import AlignedPair, Links, no_links, token_ids, token_shares
+from dragoman.cancellation import check
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
+from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.words import Word
 
@@ -20,6 +22,7 @@ def attention_links(translator: SearchTranslator, pair: AlignedPair) -> Links:
 
     All are 0 for a pair that cannot be read at once. Raises DragomanError for a model without attention.
     """
+    check()
     ids = token_ids(translator, pair)
     if ids is None:
         return no_links(pair)
@@ -29,6 +32,14 @@ def attention_links(translator: SearchTranslator, pair: AlignedPair) -> Links:
     tgt_shares = token_shares(translator.tokenizers.tgt, pair.tgt, pair.tgt_words, translator.normalize)
     links: Links = tgt_shares.T @ attention.float().cpu().numpy()[: len(ids[1]), : len(ids[0])] @ src_shares
     return links
+
+
+def attention_links_if_any(translator: SearchTranslator, pair: AlignedPair) -> Links:
+    """The same; all are 0 for a model without attention, too."""
+    try:
+        return attention_links(translator, pair)
+    except DragomanError:
+        return no_links(pair)
 
 
 def align(translator: SearchTranslator, src: str, tgt: str) -> list[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 The prediction difference of Li et al. 2019, "On the word alignment from neural machine translation". It needs no
 attention, so every family of models has it, and it places inline codes better than attention does (docs/log.md). It
-takes one forward pass for each word of the source.
+reads the pair once for each word of the source; where these are too many, attention, which reads it once, has to say
+which word comes from which.
 """
 
 from collections import Counter
@@ -10,25 +11,39 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dragoman.alignment.attention import attention_links_if_any
 from dragoman.alignment.links import AlignedPair, Links, no_links, token_ids, token_shares
 from dragoman.alignment.markup import is_protected
+from dragoman.cancellation import check
 from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Ids
 from dragoman.text.tokenizers.base import UNK_ID
 
 SURE = 1.0
 """A word that loses so much (nats) has more than half of a sure link."""
 
 PAIRS_AT_A_TIME = 128
+MAX_TOKENS = 16_384
+"""Tokens that are read for the links of a pair, at most: about 80 words on each side."""
 
 
 def erasure_links(translator: SearchTranslator, pairs: Sequence[AlignedPair]) -> list[Links]:
-    """The links of each pair; all are 0 for a pair that cannot be read at once.
+    """The links of each pair, of one that would take more than MAX_TOKENS by attention; all are 0 for a pair that
+    cannot be read at once.
 
     A word that stands on both sides equally often, a name or a number, links to itself for certain.
     """
     links = [no_links(pair) for pair in pairs]
-    readable = [(row, ids) for row, pair in enumerate(pairs) if (ids := token_ids(translator, pair)) is not None]
+    readable: list[tuple[int, Ids]] = []
+    for row, pair in enumerate(pairs):
+        check()
+        if not links[row].size or (ids := token_ids(translator, pair)) is None:
+            continue
+        if len(pair.src_words) * (len(ids[0]) + len(ids[1])) <= MAX_TOKENS:
+            readable.append((row, ids))
+        else:
+            links[row] = attention_links_if_any(translator, pair)
     for start in range(0, len(readable), PAIRS_AT_A_TIME):
         chunk = readable[start : start + PAIRS_AT_A_TIME]
         erased = [_without_each_word(translator, pairs[row], src) for row, (src, _) in chunk]
@@ -36,14 +51,15 @@ def erasure_links(translator: SearchTranslator, pairs: Sequence[AlignedPair]) ->
         for (row, _), of_pair in zip(chunk, losses, strict=True):
             links[row] = _links_of(np.clip(of_pair, 0, None))
     for pair, matrix in zip(pairs, links, strict=True):
-        _link_identical(pair, matrix)
+        if matrix.size:
+            _link_identical(pair, matrix)
     return links
 
 
 def word_losses(
     translator: SearchTranslator,
     pairs: Sequence[AlignedPair],
-    ids: Sequence[tuple[list[int], list[int]]],
+    ids: Sequence[Ids],
     erased: Sequence[Sequence[list[int]]],
 ) -> list[np.ndarray]:
     """Losses (nats) of each target word with each other source in the place of its own, (target words, sources).

@@ -56,8 +56,14 @@ def _unglued(text: str, of_text: Sequence[Word], whole: Collection[str]) -> list
     return parts
 
 
+MAX_LINKS = 25_000_000
+"""Links of a text, at most: 5,000 words. Of a longer one there are none, and its codes go around the whole."""
+
+
 def no_links(pair: AlignedPair) -> Links:
-    return np.zeros((len(pair.tgt_words), len(pair.src_words)))
+    """Links of nothing to nothing; of more than MAX_LINKS no array."""
+    shape = len(pair.tgt_words), len(pair.src_words)
+    return np.zeros(shape if shape[0] * shape[1] <= MAX_LINKS else (0, 0))
 
 
 def proportional(num_tgt: int, num_src: int) -> Links:
@@ -115,8 +121,7 @@ def token_ids(translator: SearchTranslator, pair: AlignedPair) -> tuple[list[int
     """The tokens of both sides; None where a side has none, or more than the model reads at once."""
     src = translator.tokenizers.src.encode(translator.normalize(pair.src))
     tgt = translator.tokenizers.tgt.encode(translator.normalize(pair.tgt))
-    longest = translator.model.max_target_length
-    too_long = len(src) > translator.max_src_tokens or (longest is not None and len(tgt) + 1 > longest)  # <s>, too
+    too_long = len(src) > translator.max_src_tokens or len(tgt) > translator.max_tgt_tokens
     return None if too_long or not (src and tgt) else (src, tgt)
 
 

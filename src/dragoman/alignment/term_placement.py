@@ -18,6 +18,7 @@ import numpy as np
 from dragoman.alignment.attention import attention_links
 from dragoman.alignment.erasure import word_losses
 from dragoman.alignment.links import AlignedPair, token_ids
+from dragoman.cancellation import check
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.scoring import score
@@ -37,6 +38,10 @@ PER_LETTER = 2.0
 """A letter of a script without spaces goes if it costs more than this without the term."""
 NEIGHBOURS = 3
 """Neighbours that may go, at most."""
+MAX_TERM_TOKENS = 48
+"""Tokens of terms that are searched for together, at most: such a search keeps two hypotheses for each token."""
+LONGEST_TOKEN = 12
+"""Letters of a token in which the part that is a term's is looked for: each of its parts is tried."""
 SHORT = 4
 """A word of fewer letters may be an article or a preposition, which stands by a term's word and is none."""
 ATTENDING = 0.3
@@ -113,12 +118,11 @@ def _rescored(
     translator: SearchTranslator, sources: Sequence[str], items: Sequence[Translation], placed: Sequence[Placed]
 ) -> list[Translation]:
     """The translations with their new texts, and with the model's own scores where a text has changed."""
-    longest, encode = translator.model.max_target_length or math.inf, translator.tokenizers.tgt.encode_part
     results = [replace(item, text=found.text) for item, found in zip(items, placed, strict=True)]
     changed = [
         row
         for row, (item, found) in enumerate(zip(items, placed, strict=True))
-        if found.text != item.text and 0 < len(encode(found.text)) < longest
+        if found.text != item.text and _is_readable(translator, sources[row], found.text)
     ]
     scored = score(translator, [(sources[row], placed[row].text) for row in changed])
     for row, of_row in zip(changed, scored, strict=True):
@@ -130,12 +134,18 @@ def _rescored(
 def _searched_for(
     translator: SearchTranslator, part: Part, terms: Sequence[Found], missing: Sequence[Found]
 ) -> list[Translation]:
-    """The translations of a search for the terms that the vocabulary can write, with warnings; none if there is none.
+    """The translations of a search for the terms that the vocabulary can write, up to MAX_TERM_TOKENS of them, with
+    warnings; none if there is none.
 
     `missing`: those of them that have no place in a free translation.
     """
     encode, decode = translator.tokenizers.tgt.encode_part, translator.tokenizers.tgt.decode
-    writable = [term for term in terms if decode(encode(term.target)) == term.target]
+    writable, room = [], MAX_TERM_TOKENS
+    for term in terms:
+        tokens = encode(term.target)
+        if len(tokens) <= room and decode(tokens) == term.target:
+            writable.append(term)
+            room -= len(tokens)
     if not writable:
         return []
     settings = translator.decoding
@@ -154,6 +164,10 @@ def _searched_for(
 
 def _named(terms: Sequence[Found]) -> str:
     return ", ".join(dict.fromkeys(repr(term.target) for term in terms))
+
+
+def _is_readable(translator: SearchTranslator, src: str, tgt: str) -> bool:
+    return token_ids(translator, AlignedPair(src, tgt, (), ())) is not None
 
 
 # -- places --------------------------------------------------------------------------------------------------------
@@ -207,6 +221,7 @@ class _Placing:
         results: list[Placed] = []
         replaced: list[int] = []
         for number, (row, losses) in enumerate(zip(rows, self._losses(rows), strict=True)):
+            check()
             placed, term = row.placed, row.term
             word = self._rendering(row, losses)
             if not _WORD.search(row.erased):  # the source is nothing but the term
@@ -216,7 +231,8 @@ class _Placing:
             elif written := [one for one in _occurrences(placed.text, term.target) if _overlap(one, word)]:
                 results.append(placed._replace(spans=(*placed.spans, written[0])))  # the model wrote it by itself
             else:
-                word = word if self.has_spaces else self._part_of_token(row, word)
+                is_short = word.end - word.start <= LONGEST_TOKEN
+                word = self._part_of_token(row, word) if is_short and not self.has_spaces else word
                 results.append(_replaced(placed, word, term.target))
                 replaced.append(number)
         absorbed = self._absorb([rows[number]._replace(placed=results[number]) for number in replaced])
@@ -355,7 +371,12 @@ class _Placing:
         return [new - old for old, new in zip(before, after, strict=True)]
 
     def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        return [scored.log_prob for scored in score(self.translator, pairs)]
+        """Of each translation of a pair; -inf where it is too long to be read."""
+        readable = [row for row, pair in enumerate(pairs) if _is_readable(self.translator, *pair)]
+        found = [-math.inf] * len(pairs)
+        for row, scored in zip(readable, score(self.translator, [pairs[row] for row in readable]), strict=True):
+            found[row] = scored.log_prob
+        return found
 
     def _is_short(self, word: Word) -> bool:
         return word.end - word.start < (SHORT if self.has_spaces else 2)

@@ -14,6 +14,7 @@ from collections.abc import Generator, Sequence
 import torch
 from torch import Tensor
 
+from dragoman.cancellation import check
 from dragoman.decoding.base import Hypothesis
 from dragoman.device import side_by_side
 from dragoman.models.base import DecoderState, Seq2SeqModel
@@ -79,6 +80,7 @@ def _work_off(
             results[place] = done.value
 
     while not stopped.is_set():
+        check()
         while len(going) < AT_ONCE and sum(len(prev) for prev, _ in asked) < ROOM:
             try:
                 go_on(*waiting.get_nowait(), None)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
+from dragoman.cancellation import check
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS
 from dragoman.device import side_by_side
@@ -19,7 +20,7 @@ def score(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first:
     """The probability of each translation of (source, translation) pairs, in order.
 
     Nothing is cut or left out. `first` is the number of the first pair. Raises DragomanError, naming the pair, for a
-    blank side or a source of more tokens than are translated at once (`max_src_tokens`).
+    blank side and for more tokens than are read at once (`max_src_tokens`, `max_tgt_tokens`).
     """
     encoded = [_encoded(translator, pair, number) for number, pair in enumerate(pairs, start=first)]
     results = []
@@ -36,23 +37,28 @@ def score(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first:
 def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[float]]:
     """The log probability (nats) of each target token of (source ids, target ids), `</s>` among them.
 
-    What a pair gets does not depend on the others.
+    What a pair gets does not depend on the others. Sides are no longer than `max_src_tokens` and `max_tgt_tokens`.
     """
     results: list[list[float]] = [[] for _ in pairs]
     translator.model.eval()
     # Of the same size in every batch, as in a search: pads go up to the next multiple of 8 on both sides, and rows
-    # repeat the last one.
+    # repeat the last one. A pair so long that a batch has no room for ROW_MULTIPLE rows is alone in it, in one row.
     widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in pairs]
     batches = []
     for width in sorted(set(widths), reverse=True):
         rows_of_width = [row for row in range(len(pairs)) if widths[row] == width]
-        size = max(1, BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)))
-        batches += [rows_of_width[start : start + size] for start in range(0, len(rows_of_width), size)]
-    computed = side_by_side(
-        lambda rows: _log_probs(translator, [pairs[row] for row in rows]), batches, translator.device
-    )
-    for rows, of_batch in zip(batches, computed, strict=True):
-        for row, values in zip(rows, of_batch, strict=False):
+        size, filled = BATCH_TOKENS // (WIDTH_MULTIPLE * max(width)), ROW_MULTIPLE
+        if size < ROW_MULTIPLE:
+            size = filled = 1
+        batches += [(rows_of_width[start : start + size], filled) for start in range(0, len(rows_of_width), size)]
+
+    def of_batch(batch: tuple[Sequence[int], int]) -> list[list[float]]:
+        check()
+        return _log_probs(translator, [pairs[row] for row in batch[0]], batch[1])
+
+    computed = side_by_side(of_batch, batches, translator.device)
+    for (rows, _), found in zip(batches, computed, strict=True):
+        for row, values in zip(rows, found, strict=True):
             results[row] = values[: 1 + len(pairs[row][1])]  # what comes after </s> is padding
     return results
 
@@ -69,19 +75,21 @@ def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int) -
             f"{translator.max_src_tokens} at once",
             "cut it",
         )
-    limit = translator.model.max_target_length
-    if limit is not None and len(ids[1]) + 1 > limit:
+    if len(ids[1]) > translator.max_tgt_tokens:
         raise Error.TOO_LONG(
-            f"pair {number:,}: the translation has {len(ids[1])} tokens; this model writes up to {limit - 1}"
+            f"pair {number:,}: the translation has {len(ids[1])} tokens; up to {translator.max_tgt_tokens} are read at "
+            "once",
+            "cut it",
         )
     return ids
 
 
 @torch.inference_mode()
-def _log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[float]]:
-    """Of each token of translations of one padded width, `</s>` and those at pads among them."""
+def _log_probs(translator: SearchTranslator, pairs: Sequence[Ids], filled: int) -> list[list[float]]:
+    """Of each token of translations of one padded width, `</s>` and those at pads among them. Rows are filled up to a
+    multiple of `filled`."""
     model, device = translator.model, translator.device
-    rows = [*pairs, *[pairs[-1]] * (-len(pairs) % ROW_MULTIPLE)]
+    rows = [*pairs, *[pairs[-1]] * (-len(pairs) % filled)]
     batch = collate(rows).to(device)
     src, src_mask = collate_src([src for src, _ in rows], WIDTH_MULTIPLE, translator.max_src_tokens)
     extra = -batch.tgt_in.size(1) % WIDTH_MULTIPLE
@@ -89,6 +97,8 @@ def _log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[
         extra = max(0, min(extra, limit - batch.tgt_in.size(1)))
     tgt_in, tgt_out = (functional.pad(ids, (0, extra), value=PAD_ID) for ids in (batch.tgt_in, batch.tgt_out))
     logits = model(src.to(device), src_mask.to(device), tgt_in)
-    log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)
-    values: list[list[float]] = log_probs.gather(2, tgt_out[:, :, None])[:, :, 0].tolist()
-    return values
+    # Row by row: the log probabilities of all would take as much memory again as the logits.
+    return [
+        of_row.log_softmax(dim=-1, dtype=torch.float32).gather(1, out[:, None])[:, 0].tolist()
+        for of_row, out in zip(logits[: len(pairs)], tgt_out, strict=False)
+    ]

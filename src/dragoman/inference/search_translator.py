@@ -130,6 +130,12 @@ class SearchTranslator:
         spoken = languages[0] or parts.corpus.src_lang, languages[1] or parts.corpus.tgt_lang
         return translator.between(*spoken)
 
+    @property
+    def max_tgt_tokens(self) -> int:
+        """The most tokens of a given translation that are read at once: what a batch has room for, if the model takes
+        it."""
+        return min(BATCH_TOKENS, self.model.max_target_length or BATCH_TOKENS) - 1  # <s>, too
+
     def with_terms(
         self,
         glossary: Glossary | None = None,
@@ -356,6 +362,11 @@ class SearchTranslator:
         """Its tokens. Raises DragomanError as `check_prefix` does."""
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
+        longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens)) + self.decoding.max_length_extra
+        if len(ids) > longest:
+            raise Error.TOO_LONG(
+                f"prefix {prefix[:20]!r}...: it has {len(ids)} tokens; a translation has up to {longest}", "shorten it"
+            )
         if (written := self.tokenizers.tgt.decode(ids)).split() != prefix.split():
             raise Error.UNKNOWN_TOKEN(
                 f"prefix {prefix!r}: this model's vocabulary cannot write it (it would come out as {written!r})"

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from sacrebleu.metrics import CHRF
 
 from dragoman import config
+from dragoman.cancellation import check
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.inference.scoring import token_log_probs
@@ -236,12 +237,14 @@ class _Line:
 
 
 def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -> list[_Line]:
-    """Features of each translation, by the model's probabilities. A source that is too long loses its end."""
+    """Features of each translation, by the model's probabilities. A side that is too long loses its end."""
     encode_src, tokenizer = translator.tokenizers.src.encode, translator.tokenizers.tgt
     texts = [(translator.normalize(src), translator.normalize(text)) for src, text in pairs]
-    limit = translator.model.max_target_length
     ids = [
-        (encode_src(src)[: translator.max_src_tokens] or [0], tokenizer.encode(text)[: limit and limit - 1] or [0])
+        (
+            encode_src(src)[: translator.max_src_tokens] or [0],
+            tokenizer.encode(text)[: translator.max_tgt_tokens] or [0],
+        )
         for src, text in texts
     ]
     found = []
@@ -253,7 +256,11 @@ def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -
 
 def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
     """Where each token ends in the text, by what all of them up to it say."""
-    return [len(tokenizer.decode(ids[: place + 1])) for place in range(len(ids))]
+    ends = []
+    for place in range(len(ids)):
+        check()
+        ends.append(len(tokenizer.decode(ids[: place + 1])))
+    return ends
 
 
 def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_tokens: int, given: int) -> _Line:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dragoman.alignment.erasure import erasure_links
-from dragoman.alignment.links import AlignedPair, aligned_pair, proportional, with_terms_linked
+from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
@@ -23,8 +23,6 @@ from dragoman.text.words import Word, words
 
 NOTHING = "codes, numbers, placeholders"
 """The reason why a text is left as it is that has nothing to translate."""
-MAX_LINKS = 25_000_000
-"""Links of a text, at most: 5,000 words. The codes of a longer one go around the whole."""
 
 
 class Doubt(NamedTuple):
@@ -198,7 +196,11 @@ class DocumentTranslator:
         glossary = self.pipeline.own.glossary
         for pair, pairing, links in zip(pairs, pairings, erasure_links(self.pipeline.own, pairings), strict=True):
             links = links if links.any() else proportional(*links.shape)
-            found[pair] = links if glossary is None else with_terms_linked(pairing, links, glossary.find(pair[0]))
+            found[pair] = (
+                links
+                if glossary is None or not links.size
+                else with_terms_linked(pairing, links, glossary.find(pair[0]))
+            )
         return found
 
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.alignment.attention import attention_links
-from dragoman.alignment.links import AlignedPair, Links, no_links, proportional
+from dragoman.alignment.attention import attention_links_if_any
+from dragoman.alignment.links import AlignedPair, Links, proportional
 from dragoman.alignment.term_placement import place_terms
+from dragoman.cancellation import check
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -125,6 +126,7 @@ class GuardedTranslator:
         self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation
     ) -> Translation:
         """A translation of `src`, made of that of `text`, which has words for some spans and lacks others."""
+        check()
         translation = without_spans(item.text)[0]  # those that the model made up
         normalized = self.translator.normalize(text)
         missing = [word for word, _ in pairs if not _stands_once(word, translation)]
@@ -183,6 +185,7 @@ class GuardedTranslator:
         return replace(other, warnings=(*other.warnings, Warning(WarningKind.SEARCHED_AGAIN)))
 
     def _with_warnings(self, src: str, item: Translation) -> Translation:
+        check()
         if not self.warn:
             return item
         return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
@@ -192,6 +195,7 @@ class GuardedTranslator:
         arms."""
         if (message := parse(src)) is not None:
             src = " ".join(dict.fromkeys(message.sentences()))
+        check()
         reasons = source_warnings(src, self.translator.languages)
         if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
             reasons.append(Warning(WarningKind.UNKNOWN_WORDS, " ".join(unknown)))
@@ -199,10 +203,7 @@ class GuardedTranslator:
 
     def _links(self, pair: AlignedPair) -> Links:
         """Where words went; in the order they came for a model that has no attention to tell it."""
-        try:
-            links = attention_links(self.translator, pair)
-        except DragomanError:
-            links = no_links(pair)
+        links = attention_links_if_any(self.translator, pair)
         return links if links.any() else proportional(*links.shape)
 
     def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from rapidfuzz import fuzz, process
 
+from dragoman.cancellation import check
 from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
 from dragoman.progress import say
@@ -137,6 +138,7 @@ class TranslationMemory:
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
+        check()
         text = _spaced(text)
         index, recent = self._index()
         sources = (*(index.texts[row] for row in index.candidates(text, least)), *recent)

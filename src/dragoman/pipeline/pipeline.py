@@ -17,6 +17,7 @@ and exports measure the model by the plain search alone.
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,6 +86,8 @@ class Pipeline:
     calibration: Calibration | None = None
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
+    count: Callable[[int], None] = lambda characters: None
+    """Is told the characters of each translation before it is put together; it may refuse by raising."""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -142,8 +145,9 @@ class Pipeline:
             return tokenizer.vocab_size < FEW_TOKENS or any(len(tokenizer.encode(form)) == 1 for form in forms)
 
         return Splitter(
-            self.languages, self.sentences, self.numbers, lambda text: memory is not None and text in memory, is_word
-        )
+            self.languages, self.sentences, self.numbers, lambda text: memory is not None and text in memory, is_word,
+            self.count,
+        )  # fmt: skip
 
     def texts(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translated]:
         """The translations of each text, with the white space around it and between its sentences.
@@ -169,20 +173,20 @@ class Pipeline:
         best = {piece.text: found[piece.text][0] for piece in pieces if piece.is_text}
         joined = self._joined(text, pieces, best)
         items = {joined.text: self._translation(joined, best, moved=len(pieces) > 1)}
-        others: list[Translation] = []
-        for src in best:
-            for item in found[src][1:]:
-                changed = {**best, src: item}
-                other = self._joined(text, pieces, changed)
-                others.append(self._translation(other, changed, moved=len(pieces) > 1))
+        others = [(src, item) for src in best for item in found[src][1:]]
         if len(best) > 1:
-            others.sort(key=lambda item: -item.score)
-        for item in others:
-            items.setdefault(item.text, item)
+            times = Counter(piece.text for piece in pieces)
+            others.sort(key=lambda one: times[one[0]] * (best[one[0]].score - one[1].score))
+        for src, item in others:
+            if len(items) >= self.n_best:
+                break
+            changed = {**best, src: item}
+            other = self._joined(text, pieces, changed)
+            items.setdefault(other.text, self._translation(other, changed, moved=len(pieces) > 1))
         places = tuple(
             Sentence((piece.span.start, piece.span.end), (at, at + len(said))) for piece, at, said in joined.places
         )
-        return Translated(list(items.values())[: self.n_best], places)
+        return Translated(list(items.values()), places)
 
     def _joined(self, text: str, pieces: Sequence[Piece], chosen: Mapping[str, Translation]) -> Joined:
         return self.splitter.joined(text, pieces, {src: item.text for src, item in chosen.items()})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dragoman.alignment.markup import PROTECTED
+from dragoman.cancellation import check
 from dragoman.formats.html_pieces import VOID
 from dragoman.languages.codes import written_without_spaces
 from dragoman.quality.faults import UNITS
@@ -81,12 +82,15 @@ class Splitter:
     """True for a text that is not to be cut, as all of it has a translation already."""
     is_word: Callable[[str], bool] = lambda _: True
     """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
+    count: Callable[[int], None] = lambda _: None
+    """Is told the characters of each translation before it is put together."""
 
     def pieces(self, text: str, codes: Sequence[int] = ()) -> list[Piece]:
         """The pieces of a text, in order, without the white space, marks and tags before and after them.
 
         An argument with arms stays whole. `codes`: places where something stood that was taken out.
         """
+        check()
         read = masked(text)
         if read is None or self.is_whole(text):
             spans = [_trimmed(text, 0, len(text))]
@@ -142,6 +146,8 @@ class Splitter:
 
     def joined(self, text: str, pieces: Sequence[Piece], said: Mapping[str, str]) -> Joined:
         """The translation of a text from those of its pieces; the text as it was where all of them stay."""
+        check()
+        self.count(sum(len(said[piece.text] if piece.is_text else piece.text) for piece in pieces))
         stays = all(said[piece.text] == piece.text for piece in pieces if piece.is_text)
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []

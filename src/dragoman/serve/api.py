@@ -53,7 +53,7 @@ class Call:
         server = self.server
         handle = RequestHandle(server.service.scheduler, time.monotonic() + server.limits.deadline_seconds)
         with server.service.scheduler.admitted(tokens):
-            working = asyncio.get_running_loop().run_in_executor(server.waiting, work, handle)
+            working = asyncio.get_running_loop().run_in_executor(server.waiting, handle.run, work)
             watching = asyncio.ensure_future(self._gone())
             both: set[asyncio.Future[Any]] = {working, watching}
             try:
@@ -61,8 +61,10 @@ class Call:
                 if not working.done():
                     handle.cancel()
                 return await working
-            except asyncio.CancelledError:
+            except asyncio.CancelledError as error:
                 handle.cancel()
+                if server.stopping:  # uvicorn waits no longer: the client still gets an answer
+                    raise Cancelled from error
                 raise
             finally:
                 watching.cancel()

@@ -163,20 +163,17 @@ class Jobs:
             job.characters = characters
             count(characters)
 
-        outcome = "done"
-        try:
+        def translated(handle: RequestHandle) -> tuple[bytes, Report]:
             if job.src == AUTO:
                 job.src = self.service.language_of_document(source, job.tgt, job.options)
-            data, report = self.service.translate_document(
-                job.handle,
-                job.src,
-                job.tgt,
-                source,
-                glossary=glossary,
-                advance=advance,
-                count=counted,
+            return self.service.translate_document(
+                handle, job.src, job.tgt, source, glossary=glossary, advance=advance, count=counted,
                 options=job.options,
-            )
+            )  # fmt: skip
+
+        outcome = "done"
+        try:
+            data, report = job.handle.run(translated)
             partial = job.folder / "result.partial"
             partial.write_bytes(data)
             partial.rename(job.result)

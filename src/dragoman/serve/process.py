@@ -1,13 +1,17 @@
-"""The process of a server: it listens, reloads at SIGHUP, and stops politely at SIGTERM."""
+"""The process of a server: it listens, reloads at SIGHUP, and stops politely at SIGTERM, but not for ever."""
 
 import asyncio
 import contextlib
 import ctypes
+import os
+import shutil
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import FrameType
 
 import torch
 import uvicorn
@@ -25,14 +29,26 @@ OWN_PAGES = 4 * 2**20
 grows up to 32 MiB, and then large tensors leave holes between small ones; at 1 MiB new pages would cost a sixth of the
 speed (docs/log.md)."""
 GRACE_S = 15
-"""Seconds that requests under way have to end in."""
+"""Seconds that requests under way have to end in; a second before, they are given up."""
+END_S = 18.0
+"""Seconds after which the process ends, even if a thread works on that nothing stops."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn that stops at SIGTERM and Ctrl-C, and leaves the exit code to us."""
+    """A uvicorn that stops at SIGTERM and Ctrl-C, at a second one without waiting, and leaves the exit code to us."""
+
+    def __init__(self, config: uvicorn.Config, give_up: Callable[[], None], end: Callable[[], None]) -> None:
+        """`give_up`: ends requests under way; `end`: the process."""
+        super().__init__(config)
+        self.give_up, self.end, self.ending = give_up, end, False
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        yield  # `signals` has them, for longer than uvicorn serves
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Within, signals end the server."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -42,6 +58,15 @@ class _Uvicorn(uvicorn.Server):
         finally:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.ending:
+            self.end()
+        self.ending = self.should_exit = True
+        for seconds, action in ((GRACE_S - 1, self.give_up), (END_S, self.end)):
+            timer = threading.Timer(seconds, action)
+            timer.daemon = True
+            timer.start()
 
 
 def run_server(
@@ -65,15 +90,27 @@ def run_server(
     bound = listening.getsockname()
     shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     say(f"the page: http://{shown}:{bound[1]}/  (Ctrl-C stops)")
-    process = _Uvicorn(config)
 
-    def give_up() -> None:
+    def end() -> None:
+        """End the process at once: no thread is waited for, and clients' documents are deleted."""
+        shutil.rmtree(server.jobs.folder, ignore_errors=True)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(0)
+
+    process = _Uvicorn(config, server.give_up, end)
+
+    def stop() -> None:
         process.should_exit = True
 
-    server.on_problem = give_up
-    asyncio.run(process.serve(sockets=[listening]))
-    if server.problem and not server.ready:
-        raise server.problem
+    server.on_problem = stop
+    with process.signals():
+        asyncio.run(process.serve(sockets=[listening]))
+        if server.problem and not server.ready:
+            raise server.problem
+        if process.ending and server.is_loading:  # PyTorch's threads do not outlive the interpreter quietly
+            end()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -95,6 +95,15 @@ def check_size(server: Server, texts: Sequence[str]) -> None:
             raise ApiError(400, f"Invalid request: request ({size}) exceeds text limit ({most})")
 
 
+def check_terms(server: Server, glossary: Glossary) -> Glossary:
+    """The glossary of a request. Raises ApiError for a term or a translation that is longer than a text may be."""
+    most = server.limits.text_characters
+    for side in (glossary.targets.keys(), glossary.targets.values()):
+        if longest := next((text for text in side if most and len(text) > most), None):
+            raise ApiError(400, f"glossary: {longest[:20]!r}... has {len(longest)} characters: at most {most}")
+    return glossary
+
+
 def planned(
     call: Call, texts: Sequence[str], src: str, tgt: str, choices: Choices
 ) -> tuple[Callable[[RequestHandle], list[Answer]], int]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from dragoman.cancellation import checked_by
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import FoundNothing, Hypothesis
 from dragoman.decoding.continuous_batching import Answer, Asked, Search
@@ -84,9 +85,15 @@ class RequestHandle:
         for sentence in list(self.waiting):
             sentence.fail(Cancelled())
 
+    def run(self, work: Callable[["RequestHandle"], Result]) -> Result:
+        """The result of `work(self)`; all its stages look at this handle, through `cancellation.check`."""
+        with checked_by(self.check):
+            self.check()
+            return work(self)
+
     def check(self) -> None:
         """Raises Cancelled or DeadlineExceeded where it is of no use to go on."""
-        if self.gone:
+        if self.gone or self.scheduler.is_stopped:
             raise Cancelled
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded
@@ -208,11 +215,11 @@ class BatchScheduler:
         self.on_batch: Callable[[int], None] = lambda rows: None
         self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
-        self._stopped = False
+        self.is_stopped = False
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> "BatchScheduler":
-        self._stopped = False
+        self.is_stopped = False
         self._threads = [
             threading.Thread(target=self._work, args=(number,), name=f"scheduler-{number}", daemon=True)
             for number in range(self.num_threads)
@@ -223,7 +230,7 @@ class BatchScheduler:
 
     def __exit__(self, *_: object) -> None:
         with self.changed:
-            self._stopped = True
+            self.is_stopped = True
             left = [*self.waiting[0], *self.waiting[1]]
             self.waiting = (deque(), deque())
             self.changed.notify_all()
@@ -249,7 +256,7 @@ class BatchScheduler:
     def put(self, sentences: Sequence[QueuedSentence]) -> None:
         """Queue sentences."""
         with self.changed:
-            if self._stopped:
+            if self.is_stopped:
                 raise Cancelled
             for sentence in sentences:
                 self.waiting[sentence.handle.background].append(sentence)
@@ -265,7 +272,7 @@ class BatchScheduler:
                 full = sum(map(len, self.waiting)) >= 2 * self.num_threads  # more than fit into a batch
                 for sentences in self._taken(going, number):
                     self._begin(sentences, going)
-                if self._stopped:
+                if self.is_stopped:
                     for batch in going:
                         for sentence in batch.sentences:
                             sentence.fail(Cancelled())
@@ -284,7 +291,7 @@ class BatchScheduler:
         taken: list[list[QueuedSentence]] = []
         with self.changed:
             rows = sum(len(batch.asked[0]) for batch in going)
-            while len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT and not self._stopped:
+            while len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT and not self.is_stopped:
                 is_anothers = any(queue and queue[0].searcher is not None for queue in self.waiting)
                 enough = is_anothers or sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD
                 sentences = self._next() if enough else []

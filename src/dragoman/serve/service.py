@@ -4,12 +4,14 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, strong
+from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import tagged
 from dragoman.formats.base import NO_TAGS, Format, Item, Options, Tags, Unit
@@ -40,6 +42,8 @@ SAMPLE = 5000
 """Characters of a document that its language is told from."""
 WARM_UP = 64
 """Sentences that a model translates before it is served: its speed is measured, its kernels are made."""
+TURN_SECONDS = 0.1
+"""Seconds between two looks of a request that waits for its turn at whether it is still wanted."""
 LINKED = 0.25
 """The least share of a word's links that is shown."""
 
@@ -73,6 +77,9 @@ def as_it_is(text: str) -> Translated:
     return Translated([Translation(text, 0.0, 0.0)])
 
 
+GROWTH, MORE = 20, 10_000
+"""Translations of a request may have so many times as many characters as its texts, and so many more: a glossary or a
+correction can make much of little."""
 MOST_LANGUAGES = 24
 """Languages of a model that is served in all of its directions."""
 
@@ -129,7 +136,7 @@ class Service:
         self.runs: dict[Languages, ServedRun] = {}
         self.memories: dict[Languages, TranslationMemory] = {}
         self.on_warnings: Callable[[int], None] = lambda count: None
-        self._links = threading.Semaphore(max(1, scheduler.num_threads))
+        self._reading = threading.Semaphore(max(1, scheduler.num_threads))
 
     def put(self, run: ServedRun) -> None:
         """Serve a run, in the place of another one of the same languages. It is tried first: one that fails changes
@@ -212,15 +219,15 @@ class Service:
     def _on_leg(
         self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], choices: Choices
     ) -> list[Translated]:
-        pipeline = self._pipeline(handle, run, choices)
+        pipeline = self._pipeline(handle, run, choices, sum(map(len, texts)))
         if choices.kind == "text":
             return pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
         if choices.prefix:
             return [Translated(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
-        return [self._of_markup(handle, pipeline, text, choices) for text in texts]
+        return [self._of_markup(pipeline, text, choices) for text in texts]
 
-    def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices) -> Pipeline:
-        """The pipeline of a run as a request wants it, over the scheduler."""
+    def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices, characters: int) -> Pipeline:
+        """The pipeline of a run as a request of so many characters wants it, over the scheduler."""
         memory = self.memories.get(run.languages) if choices.memory else None
         beam = max(choices.beam_size or run.own.decoding.beam_size, 1 + choices.alternatives)
         pipeline = run.pipeline.with_decoding(beam_size=beam, n_best=1 + choices.alternatives)
@@ -231,14 +238,15 @@ class Service:
             memory=memory if memory is not None and len(memory) else None,
             sentences=pipeline.sentences if choices.split is None else choices.split,
             warn=choices.warnings,
+            count=_limited((1 + choices.alternatives) * (GROWTH * characters + MORE)),
         )
 
     @staticmethod
-    def _of_markup(handle: RequestHandle, pipeline: Pipeline, text: str, choices: Choices) -> Translated:
+    def _of_markup(pipeline: Pipeline, text: str, choices: Choices) -> Translated:
         options = Options("the text", pipeline.languages, tags=choices.tags)
         document = Document(text.encode(), MARKUP[choices.kind], options)
         translate = DocumentTranslator(pipeline)
-        return as_it_is(document.translated(_in_steps(handle, translate, lambda _: None)).decode())
+        return as_it_is(document.translated(_in_steps(translate, lambda _: None)).decode())
 
     def translate_document(
         self,
@@ -260,9 +268,10 @@ class Service:
         legs = self.route(src, tgt)
         opened = Document.load(document, replace(options, languages=(src, tgt)))
         texts = list(opened.texts())
-        count(sum(len(item) for unit in texts for item in unit.items if isinstance(item, str)))
+        characters = sum(len(item) for unit in texts for item in unit.items if isinstance(item, str))
+        count(characters)
         choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
-        stages = [DocumentTranslator(self._pipeline(handle, run, choices)) for run in legs]
+        stages = [DocumentTranslator(self._pipeline(handle, run, choices, characters)) for run in legs]
 
         def through(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
             for translate in stages:
@@ -273,7 +282,7 @@ class Service:
                 ]
             return found
 
-        data = opened.translated(_in_steps(handle, through, functools.partial(advance, total=len(texts))))
+        data = opened.translated(_in_steps(through, functools.partial(advance, total=len(texts))))
         report = stages[-1].report
         report.doubts[:0] = [doubt for stage in stages[:-1] for doubt in stage.report.doubts]
         return data, report
@@ -298,14 +307,22 @@ class Service:
             raise Error.CONFLICT(f"is in {name_of(code)} already", "name its language if that is wrong")
         return code
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A turn to read sentences anew: as many at a time as there are threads for it."""
+        while not self._reading.acquire(timeout=TURN_SECONDS):
+            check()
+        try:
+            yield
+        finally:
+            self._reading.release()
+
     def similar(self, src: str, tgt: str, text: str) -> list[Match]:
         """Corrections of texts much like this one."""
         memory = self.memories.get((src, tgt))
         return memory.like(text) if memory is not None and text.strip() else []
 
-    def alignment(
-        self, handle: RequestHandle, src: str, tgt: str, text: str, item: Translated
-    ) -> list[tuple[int, int, int, int]]:
+    def alignment(self, src: str, tgt: str, text: str, item: Translated) -> list[tuple[int, int, int, int]]:
         """Links of words: characters (from, to) of the source and (from, to) of the translation, sentence by sentence.
         None for a way through another language."""
         legs = self.route(src, tgt)
@@ -313,8 +330,7 @@ class Service:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         pairings = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
-        handle.check()
-        with self._links:
+        with self._turn():
             found = erasure_links(legs[0].own, pairings)
         out = []
         for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
@@ -324,17 +340,14 @@ class Service:
                 out.append((src_at + read.start, src_at + read.end, tgt_at + made.start, tgt_at + made.end))
         return out
 
-    def confidence(
-        self, handle: RequestHandle, src: str, tgt: str, text: str, item: Translated
-    ) -> list[tuple[int, int, float]]:
+    def confidence(self, src: str, tgt: str, text: str, item: Translated) -> list[tuple[int, int, float]]:
         """Characters (from, to) of each word of a translation and its confidence, sentence by sentence. None for a way
         through another language, and of a run that is not calibrated."""
         legs = self.route(src, tgt)
         if len(legs) > 1 or legs[0].calibration is None:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
-        handle.check()
-        with self._links:
+        with self._turn():
             found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
         return [
             (one.tgt[0] + begin, one.tgt[0] + end, round(value, 3))
@@ -362,14 +375,27 @@ MARKUP = {
 """The formats of texts with markup."""
 
 
-def _in_steps(handle: RequestHandle, translate: TranslateUnits, advance: Callable[[int], None]) -> TranslateUnits:
+def _limited(most: int) -> Callable[[int], None]:
+    """Counts characters. Raises DragomanError for more than `most`."""
+    left = most
+
+    def count(characters: int) -> None:
+        nonlocal left
+        left -= characters
+        if left < 0:
+            raise Error.TOO_LONG(f"the translations have more than {most:,} characters", "send less text at once")
+
+    return count
+
+
+def _in_steps(translate: TranslateUnits, advance: Callable[[int], None]) -> TranslateUnits:
     """Translate units a few at a time; `advance` is told how many are done."""
     done = 0
 
     def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
         nonlocal done
         for start in range(0, len(units), STEP):
-            handle.check()
+            check()
             part = units[start : start + STEP]
             yield from translate(part)
             done += len(part)

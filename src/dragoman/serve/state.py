@@ -79,11 +79,20 @@ class Server:
             str(path.absolute()) in str(error) or (error.file and Path(error.file).is_relative_to(path)) for path in own
         )
 
+    @property
+    def is_loading(self) -> bool:
+        """True while runs are loaded, the first time or anew."""
+        return self.loading.is_alive() or self._reloading.locked()
+
+    def give_up(self) -> None:
+        """End the requests and documents under way: whatever looks at its handle raises Cancelled."""
+        self.stopping = True
+        self.service.scheduler.__exit__()
+
     def stop(self) -> None:
         """End everything; requests that are under way are given up."""
-        self.stopping = True
+        self.give_up()
         self.jobs.close()
-        self.service.scheduler.__exit__()
         for threads in (self.handlers, self.waiting):
             threads.shutdown(wait=True, cancel_futures=True)
         self.store.close()
@@ -103,6 +112,8 @@ class Server:
             for path in self.settings.runs:
                 self._put(path)
         except Exception as error:
+            if self.stopping:
+                return
             self.problem = error if isinstance(error, DragomanError) else Error.PROCESS_FAILED(repr(error))
             self.on_problem()
             return

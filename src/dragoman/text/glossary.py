@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import table
 from dragoman.formats.base import has_letters
@@ -23,6 +24,8 @@ from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import UNSPACED
 
+START = 4
+"""First letters of a term, by which it is looked for."""
 HELD = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`held_together`)."""
 
@@ -174,6 +177,7 @@ class Glossary:
 
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
+        check()
         kept = span_ranges(text)
         found: list[Found] = []
         end = 0
@@ -181,7 +185,9 @@ class Glossary:
             if start < end:
                 continue
             end = stop
-            if not any(low < stop and start < high for low, high in kept):
+            while kept and kept[0][1] <= start:
+                kept.pop(0)
+            if not kept or kept[0][0] >= stop:
                 found.append(Found(start, stop, self.targets[term]))
         return found
 
@@ -189,7 +195,11 @@ class Glossary:
         """(start, rank, end, term) of all that is spelled like a term, be it inside of another; longer terms rank
         before shorter ones."""
         folded = _folded(text)
-        for rank, (term, key) in enumerate(self._keys):
+        starts = {
+            one[at : at + size] for one in {text, folded} for size in range(1, START + 1) for at in range(len(one))
+        }
+        for rank, term, key in (entry for start in starts & self._by_start.keys() for entry in self._by_start[start]):
+            check()
             if key in (folded if term == term.lower() else text):  # most are not: one look spares a pattern
                 for match in _spelling(term).finditer(text):
                     start, end = match.span(1)
@@ -212,10 +222,13 @@ class Glossary:
         return text
 
     @functools.cached_property
-    def _keys(self) -> list[tuple[str, str]]:
-        """Each term with what a text has to hold for it to be there, the longest first."""
-        terms = sorted(self.targets, key=len, reverse=True)
-        return [(term, _folded(term) if term == term.lower() else term) for term in terms]
+    def _by_start(self) -> dict[str, list[tuple[int, str, str]]]:
+        """(rank, term, what a text has to hold for it to be there) by the first letters of that, the longest first."""
+        found: dict[str, list[tuple[int, str, str]]] = {}
+        for rank, term in enumerate(sorted(self.targets, key=len, reverse=True)):
+            key = _folded(term) if term == term.lower() else term
+            found.setdefault(key[:START], []).append((rank, term, key))
+        return found
 
 
 def _error(code: Error, fault: str, name: str, line: int) -> DragomanError:

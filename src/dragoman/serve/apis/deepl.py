@@ -20,7 +20,7 @@ from dragoman.serve.api import Api, Call
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
-from dragoman.serve.requests import check_size, language, new_job, planned, require, result_of
+from dragoman.serve.requests import check_size, check_terms, language, new_job, planned, require, result_of
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
 from dragoman.serve.store import StoredGlossary
@@ -253,7 +253,7 @@ def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None
     entries = _stored(call, given.glossary_id).dictionaries.get((src, tgt))
     if entries is None:
         raise ApiError(400, "The glossary is of other languages.")
-    return Glossary(dict(line.split("\t") for line in entries.splitlines()))
+    return check_terms(call.server, Glossary(dict(line.split("\t") for line in entries.splitlines())))
 
 
 def _stored(call: Call, id: str | None = None) -> StoredGlossary:
@@ -267,10 +267,10 @@ def _stored(call: Call, id: str | None = None) -> StoredGlossary:
     return found
 
 
-def _entries(text: str, kind: str) -> str:
+def _entries(call: Call, text: str, kind: str) -> str:
     """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
     try:
-        found = Glossary.of_text(text, f"entries.{kind}").targets
+        found = check_terms(call.server, Glossary.of_text(text, f"entries.{kind}")).targets
     except DragomanError as error:
         raise ApiError(400, f"Invalid glossary entries provided: {error}", cause=error) from error
     return "\n".join(f"{term}\t{target}" for term, target in found.items())
@@ -278,7 +278,7 @@ def _entries(text: str, kind: str) -> str:
 
 def _dictionary(call: Call, given: Dictionary) -> tuple[tuple[str, str], str]:
     """The languages and entries of a dictionary in a request."""
-    return _pair(call, given), _entries(given.entries, given.entries_format)
+    return _pair(call, given), _entries(call, given.entries, given.entries_format)
 
 
 def _pair(call: Call, given: Pair | Dictionary) -> tuple[str, str]:

@@ -3,6 +3,7 @@ choose from, corrections, documents."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
@@ -27,6 +28,7 @@ from dragoman.serve.requests import (
     Answer,
     Detected,
     check_size,
+    check_terms,
     correction,
     detect,
     language,
@@ -36,7 +38,7 @@ from dragoman.serve.requests import (
     result_of,
     sources_of,
 )  # fmt: skip
-from dragoman.serve.scheduler import RequestHandle
+from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
 from dragoman.serve.service import AUTO, Choices, as_it_is
 from dragoman.text.glossary import Glossary
 
@@ -76,7 +78,7 @@ def _choices(call: Call, given: models.StreamRequest) -> Choices:
     """The wishes of a request. Raises ApiError for more alternatives than there may be."""
     _check_count("alternatives", given.alternatives, call.server.limits.alternatives)
     alike = given.model_dump(include={"alternatives", "prefix", "memory", "split", "beam_size"})
-    return Choices(kind=given.format, glossary=_glossary(given.glossary), **alike)
+    return Choices(kind=given.format, glossary=_glossary(call, given.glossary), **alike)
 
 
 def _check_count(name: str, count: int, most: int) -> None:
@@ -84,8 +86,8 @@ def _check_count(name: str, count: int, most: int) -> None:
         raise ApiError(400, f"{name}: {count}: at most {most}")
 
 
-def _glossary(terms: models.Terms) -> Glossary | None:
-    return Glossary(terms) if terms else None
+def _glossary(call: Call, terms: models.Terms) -> Glossary | None:
+    return check_terms(call.server, Glossary(terms)) if terms else None
 
 
 @api.operation("GET", "/v1/languages", "Languages, each with those it can be translated to",
@@ -128,18 +130,16 @@ def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]
     work, tokens = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
-        records = [_record(call, handle, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
+        records = [_record(call, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
         return respond(models.Translations(translations=records) if isinstance(given.text, list) else records[0])
 
     return call.run(answer, tokens)
 
 
-def _record(
-    call: Call, handle: RequestHandle, text: str, tgt: str, answer: Answer, details: models.Details
-) -> models.Translation:
+def _record(call: Call, text: str, tgt: str, answer: Answer, details: models.Details) -> models.Translation:
     """A translation with the details that were asked for. Of a text in its own target language there are none."""
     service, item = call.server.service, answer.item
-    explained = handle, answer.src, tgt, text, item
+    explained = answer.src, tgt, text, item
     is_made = answer.src != tgt
     record = models.Translation(
         **_common(answer, item.sentences), target=tgt, score=item.best.score, log_prob=item.best.log_prob
@@ -239,8 +239,8 @@ async def _events(
             src_at += len(part)
         text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
         if first.src != tgt and text.strip():
-            details = await call.run(lambda handle: _record(call, handle, text, tgt, whole, every), 0)
-            yield _event("details", details)
+            with suppress(DeadlineExceeded):  # the translation is there, and stays without them
+                yield _event("details", await call.run(lambda _: _record(call, text, tgt, whole, every), 0))
         yield _event("done", {})
     except asyncio.CancelledError:
         raise
@@ -347,7 +347,7 @@ def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool
 def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     options = Options(columns=names_in(given.columns), bilingual=given.bilingual)
-    job = new_job(call, languages_of(call, given, auto=True), _glossary(given.glossary), options=options)
+    job = new_job(call, languages_of(call, given, auto=True), _glossary(call, given.glossary), options=options)
     return {"id": job.id, "key": job.key, **_job_record(job)}
 
 
