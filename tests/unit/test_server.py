@@ -368,3 +368,25 @@ def test_a_document_comes_back_bilingual() -> None:
             assert (answer.status_code, answer.json()["code"]) == (400, "unsupported")
 
     asyncio.run(ask())
+
+
+def test_terms_of_a_glossary_are_no_longer_than_a_text_wherever_they_are_read() -> None:
+    """A target of 100,000 letters took 10 GB."""
+    long = "y" * 5001
+
+    async def ask() -> None:
+        async with client_of() as client:
+            for terms in ({"hund": long}, {long: "dog"}, f"hund\t{long}"):
+                answer = await client.post("/v1/translate", json={**TEXT, "glossary": terms})
+                assert (answer.status_code, answer.json()["error"].endswith("5001 characters: at most 5000")) == (
+                    400,
+                    True,
+                )
+            kept = {"name": "a", "source_lang": "en", "target_lang": "de", "entries_format": "tsv"}
+            answer = await client.post("/v2/glossaries", json={**kept, "entries": f"hund\t{long}"})
+            assert (answer.status_code, "at most 5000" in answer.json()["message"]) == (400, True)
+            assert (
+                await client.post("/v1/translate", json={**TEXT, "glossary": {"hund": "y" * 4000}})
+            ).status_code == 200
+
+    asyncio.run(ask())
