@@ -22,44 +22,65 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.inference.search_translator import SearchTranslator
 
 ENTITY = b"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"
 
 
+class Answer(NamedTuple):
+    status: int
+    data: bytes
+    headers: Mapping[str, str]
+
+
 class Server:
     """`dragoman serve RUN` in a process of its own."""
 
     def __init__(self, run: str, folder: Path, *arguments: str) -> None:
-        self.said, self.arguments = folder / "said", arguments
-        command = [sys.executable, "-m", "dragoman", "serve", run, "--port", "0", "--store", str(folder / "s.sqlite")]
-        self.process = subprocess.Popen([*command, *arguments], stderr=self.said.open("w"))
+        """`folder`: for its store, its documents and other files, and what it says."""
+        self.said, self.store, self.arguments = folder / "said", folder / "s.sqlite", arguments
+        self.files = folder / "files"
+        self.files.mkdir()
+        command = [sys.executable, "-m", "dragoman", "serve", run, "--port", "0", "--store", str(self.store)]
+        with self.said.open("w") as said:
+            self.process = subprocess.Popen(
+                [*command, *arguments], stdout=said, stderr=said, env={**os.environ, "TMPDIR": str(self.files)}
+            )
         self.port = 0
         while not self.port:
-            time.sleep(0.2)
+            if self.process.poll() is not None:
+                raise SystemExit(f"the server has not started: {self.said.read_text()}")
+            time.sleep(0.1)
             found = re.search(r"localhost:(\d+)/", self.said.read_text())
             self.port = int(found.group(1)) if found else 0
         while self.ask("GET", "/ready")[0] != 200:
-            time.sleep(0.2)
+            time.sleep(0.1)
         [pair] = [one for one in json.loads(self.ask("GET", "/v1/languages")[1]) if one["targets"]]
         self.src, self.tgt = pair["code"], pair["targets"][0]
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
+    def answer(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json", *,
+        source: str = "127.0.0.1", headers: Mapping[str, str] | None = None, timeout: float = 60.0,
+    ) -> "Answer":  # fmt: skip
+        """The answer to a request, sent from the address `source`; status 0 where there is none."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout, source_address=(source, 0))
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
             data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-            connection.request(method, path, data, {"Content-Type": kind} if data else {})
+            connection.request(method, path, data, {**({"Content-Type": kind} if data else {}), **(headers or {})})
             answer = connection.getresponse()
-            return answer.status, answer.read()
-        except OSError:
-            return 0, b""
+            return Answer(answer.status, answer.read(), dict(answer.getheaders()))
+        except (OSError, http.client.HTTPException):
+            return Answer(0, b"", {})
         finally:
             connection.close()
+
+    def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
+        return self.answer(method, path, body, kind)[:2]
 
     def translate(self, text: str | list[str], **more: Any) -> tuple[int, Any]:
         status, data = self.ask(
