@@ -126,7 +126,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = lines_of(text)
+        self.lines: Sequence[Line] = lines_of(text)
         self.at = 0
         self.attributes = ""
         """The line of attributes before a block."""

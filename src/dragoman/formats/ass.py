@@ -19,7 +19,11 @@ _LINE = re.compile(r"^[ \t]*(?P<kind>\[Events\]|\[[^\]\r\n]*\]|Format|Dialogue|C
                    re.MULTILINE | re.IGNORECASE)  # fmt: skip
 _KARAOKE = re.compile(r"\\[kK][fot]?\d")
 _SYNTAX = Syntax(
-    re.compile(r"\{[^{}\n]*\\p[1-9][^{}\n]*\}.*?(?:\{[^{}\n]*\\p0?(?=[\\}])[^{}\n]*\}|$)|\{[^{}\n]*\}", re.MULTILINE),
+    re.compile(
+        r"\{(?=[^{}\n]*+\})(?:[^{}\n]*\\p[1-9][^{}\n]*+\}"
+        r".*?(?:\{(?=[^{}\n]*+\})[^{}\n]*\\p0?(?=[\\}])[^{}\n]*+\}|$)|[^{}\n]*\})",
+        re.MULTILINE,
+    ),
     "\\N",
     lambda text: text.replace("\\h", "\u00a0"),
     lambda text: re.sub(r"([{}])", r"\\\1", text.replace("\u00a0", "\\h")),

@@ -14,12 +14,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
-from markdown_it.helpers import parseLinkLabel
+from markdown_it.helpers import parseLinkDestination, parseLinkTitle
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as Found
 from mdit_py_plugins.admon import admon_plugin
@@ -84,9 +85,9 @@ _PROGRAM = re.compile(
 )
 """A paragraph of MDX's program, or one that reads another file in."""
 _DRAWN = re.compile(
-    r"^[ \t]*\+(?:[-=:]+\+)+[ \t]*\n(?:[ \t]*[+|][^\n]*(?:\n|\Z))+"
-    r"|^(?![ \t]*(?:```|~~~))[^\n]*\S[^\n]*\n[ \t]*-{2,}(?:[ \t]+-{2,})+[ \t]*\n"
-    r"(?:(?![ \t]*(?:```|~~~))[^\n]*\S[^\n]*(?:\n|\Z))+",
+    r"^[ \t]*\+(?:[-=:]++\+)++[ \t]*+\n(?:[ \t]*+[+|][^\n]*+(?:\n|\Z))++"
+    r"|^(?![ \t]*+(?:```|~~~))(?=[^\S\n]*+\S)[^\n]*+\n[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+\n"
+    r"(?:(?![ \t]*+(?:```|~~~))(?=[^\S\n]*+\S)[^\n]*+(?:\n|\Z))++",
     re.MULTILINE,
 )
 """A table of Pandoc whose columns are where its lines say."""
@@ -111,6 +112,12 @@ _WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolin
 _PICTURE = re.compile(r" *!\[(?:[^\[\]\\]|\\.)*\](?:\([^()\n]*\)|\[[^\]\n]*\])?")
 """A picture, which comes once."""
 _TARGET = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]")
+
+MAX_PICTURES = 20
+"""Pictures in the descriptions of pictures."""
+LABEL_STEPS = 8
+"""Steps of the search for the ends of labels, for each character of a file: where brackets without an end would take
+quadratic time, those that come later are text."""
 
 Place = tuple[int, int]
 """Where a line begins and ends in the file."""
@@ -206,7 +213,7 @@ def _found(text: str) -> Iterator[_Place]:
         yield _Place(
             begin, begin, f"line {line_of(text, table.start())}", lost=table[0], reason="tables that are drawn"
         )
-    for token in _parser().parse(_TAB.sub(r"\1!!! tab ", read[begin:])):
+    for token in _parsed(read[begin:])[0]:
         notes += token.nesting * token.type.startswith(("footnote_", "dd_"))
         if token.type.endswith("_open"):
             is_cell = token.type in ("td_open", "th_open")
@@ -244,6 +251,14 @@ def _readable(text: str) -> tuple[str, list[re.Match[str]]]:
     return _DRAWN.sub(_blank, read), list(_DRAWN.finditer(read))
 
 
+@functools.lru_cache(maxsize=1)  # three passes look at a text, one after the other
+def _parsed(text: str) -> tuple[list[Found], dict[str, Any]]:
+    """The parser's tokens, and the definitions of links by name."""
+    env: dict[str, Any] = {"label steps": 1000 + LABEL_STEPS * len(text), "pictures": 0}
+    tokens = _parser().parse(_TAB.sub(r"\1!!! tab ", text), env)
+    return tokens, env.get("references", {})
+
+
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
@@ -268,14 +283,13 @@ def title_units(text: str, options: Options) -> Iterator[Unit]:
     front = _FRONT.match(text)
     begin = front.end() if front else 0
     starts = [begin, *(match.end() for match in re.compile("\n").finditer(text, begin)), len(text) + 1]
-    env: dict[str, Any] = {}
     read, _ = _readable(text)
-    tokens = _parser().parse(read[begin:], env)
+    tokens, references = _parsed(read[begin:])
     of_code = [token.map for token in tokens if token.map and token.type in ("fence", "code_block", "html_block")]
     lines = {line for first, last in of_code for line in range(first, last)}
     for match in _DEFINITION.finditer(read, begin):
         line = bisect.bisect_right(starts, match.start()) - 1
-        if normalizeReference(match[1]) in env.get("references", {}) and line not in lines:
+        if normalizeReference(match[1]) in references and line not in lines:
             yield from _title_of(
                 text, match.start() + len(match[1]), match.end(), f"line {line_of(text, match.start())}"
             )
@@ -300,19 +314,26 @@ class _Block:
 
     def __init__(self, text: str, lines: Sequence[str], places: Sequence[Place], is_cell: bool) -> None:
         self.text, self.lines, self.places, self.is_cell = text, lines, places, is_cell
+        self.ends = [end for _, end in places]
         self.begins = [0]
         """Of each line: its first character, counted in the block."""
         for line in lines:
             self.begins.append(self.begins[-1] + len(line) + 1)
         self.marks = [_BEFORE.match(text, *place) for place in places]
+        self.leads = [
+            0 if text.startswith(line[:1], start) else len(line) - len(line.lstrip())
+            for line, (start, _) in zip(lines, places, strict=True)
+        ]
+        """Of each line: the blanks before it that are not in the file."""
+        self.bars = [[match.start() for match in re.finditer(r"\|", line)] if is_cell else [] for line in lines]
 
     def place(self, at: int) -> int:
         """Where a character of the block stands in the file."""
-        number = next(number for number in reversed(range(len(self.lines))) if self.begins[number] <= at)
+        number = min(bisect.bisect_right(self.begins, at), len(self.lines)) - 1
         start, end = self.places[number]
-        inside = self.lines[number][: at - self.begins[number]]
-        lead = 0 if self.text.startswith(self.lines[number][:1], start) else len(inside) - len(inside.lstrip())
-        return min(start + len(inside) - lead + (inside.count("|") if self.is_cell else 0), end)
+        inside = min(at - self.begins[number], len(self.lines[number]))
+        escapes = bisect.bisect_left(self.bars[number], inside)  # a bar is one of two characters in the file
+        return min(start + inside - min(self.leads[number], inside) + escapes, end)
 
     def tokens(self, children: Sequence[Found]) -> Iterator[Token]:
         """The tokens of the block, in order."""
@@ -372,11 +393,15 @@ class _Block:
 
     def _line_at(self, at: int) -> int:
         """The number of the line that a place of the file stands in."""
-        return next(number for number, (_, end) in enumerate(self.places) if at <= end)
+        return bisect.bisect_left(self.ends, at)
 
     def _breaks(self, children: Sequence[Found]) -> Iterator[Token]:
         """Line ends, of which some part texts, and the marks before lines."""
-        hard = {one.meta["span"][0] for one in children if one.type == "hardbreak" and "span" in one.meta}
+        hard = {
+            bisect.bisect_right(self.begins, one.meta["span"][0])
+            for one in children
+            if one.type == "hardbreak" and "span" in one.meta
+        }
         if first := self.marks[0]:
             yield Token("break", *first.span(), first.group())
             if first[0].endswith("[") and self.text[self.places[0][1] - 1] == "]":  # `:::note[A title]`
@@ -385,7 +410,7 @@ class _Block:
             before, (start, _) = self.places[number - 1], self.places[number]
             mark, previous = self.marks[number], self.marks[number - 1]
             end = mark.end() if mark else start
-            is_hard = any(self.begins[number - 1] <= at < self.begins[number] for at in hard)
+            is_hard = number in hard
             is_apart = self.text.startswith("$$", start) or self.text.endswith("$$", *before)
             is_apart = is_apart or any(
                 _TEMPLATE.fullmatch(self.text, *line) for line in self.places[number - 1 : number + 1]
@@ -459,6 +484,10 @@ def _tag(start: int, end: int, raw: str) -> Token:
 def _parser() -> MarkdownIt:
     """markdown-it with the plugins, whose inline tokens say where they stand in their block (`meta["span"]`)."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
+    helpers: Any = SimpleNamespace(
+        parseLinkLabel=_label_end, parseLinkDestination=parseLinkDestination, parseLinkTitle=parseLinkTitle
+    )
+    parser.helpers = helpers
     parser.use(footnote_plugin, inline=False, move_to_end=False, always_match_refs=True)
     parser.use(deflist_plugin).use(admon_plugin)
     parser.use(dollarmath_plugin, allow_space=False, allow_digits=False, double_inline=True)
@@ -470,6 +499,30 @@ def _parser() -> MarkdownIt:
         if rule.name != "text":
             parser.inline.ruler.at(rule.name, _recorded(rule.name, rule.fn))
     return parser
+
+
+def _label_end(state: StateInline, start: int, no_links: bool = False) -> int:
+    """The end of the label that begins at a bracket; -1 if there is none, or a link in it and there may be `no_links`.
+
+    As markdown-it's own function, but for the steps that it may take (`LABEL_STEPS`).
+    """
+    before, state.pos = state.pos, start + 1
+    opened, steps, end = 1, state.env.get("label steps", 0), -1
+    last = state.src.rfind("]", start, state.posMax)
+    while state.pos <= last and steps > 0:
+        place, char = state.pos, state.src[state.pos]
+        opened -= char == "]"
+        if not opened:
+            end = place
+            break
+        state.md.inline.skipToken(state)
+        steps -= 1
+        if char == "[" and state.pos == place + 1:  # part of nothing
+            opened += 1
+        elif char == "[" and no_links:
+            break
+    state.pos, state.env["label steps"] = before, steps
+    return end
 
 
 def _whole(kind: str, pattern: re.Pattern[str], begins: str) -> Callable[[StateInline, bool], bool]:
@@ -492,7 +545,7 @@ def _span(state: StateInline, silent: bool) -> bool:
     start = state.pos
     page = _PAGE.match(state.src, start)
     begin = page.start("text") if page else start + 1
-    end = page.end("text") if page else parseLinkLabel(state, start) if state.src[start] == "[" else -1
+    end = page.end("text") if page else _label_end(state, start) if state.src[start] == "[" else -1
     close = re.compile(r"\]\]").match(state.src, end) if page else _ATTRIBUTES.match(state.src, end + 1)
     if end < 0 or close is None:
         return False
@@ -509,7 +562,7 @@ def _span(state: StateInline, silent: bool) -> bool:
 def _note(state: StateInline, silent: bool) -> bool:
     """A rule for notes that stand in a text, as Pandoc has them: `^[...]`."""
     begin = state.pos + 2
-    end = parseLinkLabel(state, begin - 1) if state.src.startswith("^[", state.pos) else -1
+    end = _label_end(state, begin - 1) if state.src.startswith("^[", state.pos) else -1
     if end < 0:
         return False
     if not silent:
@@ -527,9 +580,14 @@ def _recorded(name: str, rule: Callable[[StateInline, bool], bool]) -> Callable[
     def run(state: StateInline, silent: bool) -> bool:
         start, count = state.pos, len(state.tokens)
         is_link = not silent and name in ("link", "image")
+        if name == "image" and state.env.get("pictures", 0) > MAX_PICTURES:
+            return False
         begin = start + (2 if name == "image" else 1)
-        label = (begin, parseLinkLabel(state, begin - 1, name == "link")) if is_link else (0, 0)
-        if not rule(state, silent):
+        label = (begin, _label_end(state, begin - 1, name == "link")) if is_link else (0, 0)
+        state.env["pictures"] = state.env.get("pictures", 0) + (name == "image")
+        is_one = rule(state, silent)
+        state.env["pictures"] -= name == "image"
+        if not is_one:
             return False
         new, place = state.tokens[count:], state.pos
         if silent or not new:

@@ -1,5 +1,6 @@
 """Paragraphs of light markup (reStructuredText, AsciiDoc): their lines, and the writing of a translation as such."""
 
+import functools
 import re
 import textwrap
 import unicodedata
@@ -12,6 +13,8 @@ from dragoman.formats.inline import Token
 _BEFORE_MARK = re.compile(r"[\s\0\-:/'\"<(\[{‘“’«¡¿–—‐\\]$")
 _AFTER_MARK = re.compile(r"[\s\0\-.,:;!?/'\")\]}>\\’”»…–—]")
 """The characters beside markup that is known by what stands around it."""
+_LOOKED_AT = 200
+"""Characters of the mark that a text begins with, at most."""
 NARROWEST = 40
 """Characters that a line has at least before it is broken."""
 
@@ -37,11 +40,14 @@ class Line(NamedTuple):
                              text=rest.lstrip())  # fmt: skip
 
 
-def lines_of(text: str) -> list[Line]:
+@functools.lru_cache(maxsize=1)  # two passes look at a file, one after the other
+def lines_of(text: str) -> Sequence[Line]:
     """The lines of a file. The text of a blank line is empty."""
     lines = []
     for number, match in enumerate(re.finditer(r"[^\n]*(?:\n|\Z)", text), start=1):
-        if match.end() > match.start():
+        if match[0] == "\n":
+            lines.append(Line(number, match.start(), match.start(), 0, ""))
+        elif match.end() > match.start():
             stripped = match.group().strip()
             column = len(match.group()) - len(match.group().lstrip()) if stripped else 0
             start = match.start() + column if stripped else match.start()
@@ -99,12 +105,15 @@ def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str
             item = item._replace(raw=re.sub(r"\s+", "\0", item.raw))
         if isinstance(item, str):
             text = escape(item, out)
-            is_joined = marked.search(out) and not out.endswith(apart) and text and not _AFTER_MARK.match(text)
+            is_marked = marked.match(out, 0, _LOOKED_AT) or marked.search(out, max(0, len(out) - 2))
+            is_joined = is_marked and not out.endswith(apart) and text and not _AFTER_MARK.match(text)
             out += (apart if is_joined and not is_open else "") + text
         elif apart and item.kind in ("alone", "protected") and is_open and marked.search(item.raw):
             held += item.raw  # markup does not nest: it follows
         else:
-            is_joined = marked.match(item.raw) and item.kind != "close" and out and not _BEFORE_MARK.search(out)
+            is_joined = (
+                marked.match(item.raw) and item.kind != "close" and out and not _BEFORE_MARK.match(out, len(out) - 1)
+            )
             out += (apart if is_joined else "") + item.raw
             is_open = item.kind == "open" or (is_open and item.kind != "close")
             if item.kind == "close" and held:

@@ -14,6 +14,8 @@ from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain
 
 NARROWEST, WIDEST = 30, 130
 """Characters of a line, between which texts are broken."""
+_LINE = re.compile(r"(?:[^\S\n]*+\n)++|[^\n]++\n?")
+"""A line, or blank lines one below the other."""
 _MARK = re.compile(r"[ \t]*(?:(?:[-*+•–—·]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+)?")
 _QUOTED = re.compile(r"(?:[ \t]*[>|#])*[ \t]*")
 _HYPHEN = re.compile(r"(?<=\w)- (?=[^\W\d_])(?!(?:and|or|und|oder|bzw|bis|et|ou|y|e|o)\b)")
@@ -58,13 +60,15 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _lines(text: str) -> Iterator[Line]:
-    for number, match in enumerate(re.finditer(r"[^\n]*\n|[^\n]+$", text), start=1):
+    number = 1
+    for match in _LINE.finditer(text):
         line = match.group().rstrip()
         quoted = _QUOTED.match(line)
         assert quoted is not None  # it may be empty
         mark = _MARK.match(line, quoted.end())
         before = line[: mark.end() if mark else quoted.end()]
         yield Line(number, match.start() + len(before), match.start() + len(line), before, line[len(before) :])
+        number += 1 if line else match[0].count("\n")
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:

@@ -102,7 +102,7 @@ class _Reader:
     def __init__(self, text: str, around: "_Reader | None" = None) -> None:
         """`around`: the file in which the text is that of a cell."""
         self.text = text
-        self.lines = lines_of(text)
+        self.lines: Sequence[Line] = lines_of(text)
         self.at = 0
         self.terms: tuple[int, int] = (-1, 0)
         """The column of terms of a glossary, and the line that ends it."""

@@ -4,6 +4,7 @@ A sentence that goes on in the next cue, without a pause, is translated as a who
 `units_of_cues` does so for subtitles of every kind (`ass.py`, `ttml.py`).
 """
 
+import bisect
 import html
 import itertools
 import json
@@ -41,19 +42,21 @@ _WRITTEN_BREAK = re.compile(
     r"\\[Nn]|\[br\]|<(?:\w+:)?br\b[^<>]*>\s*</(?:\w+:)?br\s*>|</?(?:\w+:)?br\b[^<>]*>", re.IGNORECASE
 )
 """A line end that is written as a code. In a cue that has one, line ends of the file are blanks."""
-_BREAKS = re.compile(rf"(?:[ \t]*(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*)+", re.IGNORECASE)
+_BREAKS = re.compile(rf"(?<![ \t])[ \t]*+(?:(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*+)+", re.IGNORECASE)
 _CODE = re.compile(r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h")
 """A tag, or the reading of a word above it."""
+_BLANK_OR_BRACKET = re.compile("[ <>{}]")
 _TIME_INSIDE = re.compile(rf"<{_TIME}>")
 _ENTITY = re.compile(r"&(?:amp|lt|gt|nbsp|quot|lrm|rlm|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _OVERRIDE = re.compile(r"\\(bord|blur|shad|be|fsp|fs|fn|alpha|[1-4][ac]|c|[ibus](?=\d*[\\}]))([^\\{}]*)")
 """Formatting of words by a tag of Advanced SubStation Alpha, which players of SubRip know, too."""
 _OPENED = r"\s|<[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\}"
-_LEAD = re.compile(rf"(?:{_OPENED})*")
-_TRAIL = re.compile(r"(?:\s|</[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\})*\Z")
+_LEAD = re.compile(rf"(?:{_OPENED})*+")
+_LONGEST_TAG = 204
+_TRAILING = re.compile(r"</[A-Za-z][^<>\n]{0,200}>|\{\\[^{}\n]{1,100}\}")
 _PART = re.compile(
     rf"(?:{_NEWLINE.pattern})(?:[ \t]*(?:{_NEWLINE.pattern}))+"
-    rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED})*(?:{'|'.join(DASHES)})|<v[ .])",
+    rf"|(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})(?=(?:{_OPENED}){{0,64}}+(?:{'|'.join(DASHES)})|<v[ .])",
     re.IGNORECASE,
 )
 """Marks between the texts of a cue: blank lines, and the line end before the words of another speaker."""
@@ -211,10 +214,22 @@ def seconds(written: str) -> float:
 def _core(text: str, part: Cue) -> tuple[int, int]:
     """Where a part's text begins and ends, without the tags around it."""
     piece = text[part.start : part.end]
-    lead, trail = _LEAD.match(piece), _TRAIL.search(piece)
+    lead = _LEAD.match(piece)
     assert lead is not None
-    assert trail is not None
-    return part.start + lead.end(), max(part.start + trail.start(), part.start + lead.end())
+    return part.start + lead.end(), part.start + max(_end_of_words(piece), lead.end())
+
+
+def _end_of_words(piece: str) -> int:
+    """Where the blanks and the tags at the end of a text begin."""
+    end = len(piece.rstrip())
+    while end and piece[end - 1] in ">}":
+        begin = piece.rfind("<" if piece[end - 1] == ">" else "{", max(0, end - _LONGEST_TAG), end)
+        if begin < 0 or not _TRAILING.fullmatch(piece, begin, end):
+            break
+        end = begin
+        while end and piece[end - 1].isspace():
+            end -= 1
+    return end
 
 
 def _goes_on(text: str, part: Cue, following: Cue, is_same_cue: bool, syntax: Syntax) -> bool:
@@ -303,9 +318,10 @@ def _cues_of(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence
 
 def _in_order(items: Sequence[Item]) -> list[Item]:
     """Items whose times inside of a cue (karaoke) come one after the other, as players need them."""
-    times = [item for item in items if isinstance(item, Code) and _TIME_INSIDE.fullmatch(item.raw)]
+    is_time = [isinstance(item, Code) and _TIME_INSIDE.fullmatch(item.raw) is not None for item in items]
+    times = [item for item in itertools.compress(items, is_time) if isinstance(item, Code)]
     following = iter(sorted(times, key=lambda code: seconds(code.raw)))
-    return [next(following) if item in times else item for item in items]
+    return [next(following) if one else item for item, one in zip(items, is_time, strict=True)]
 
 
 def _line_ends(text: str) -> list[str]:
@@ -327,15 +343,47 @@ def _wrapped(text: str, source: str, width: int, syntax: Syntax) -> str:
     text = text.strip()
     ends = _line_ends(source.strip())
     newline = ends[0] if ends else syntax.newline
-    length = len(_bare(syntax, text))
-    left = max(len(ends) + 1, -(-length // width))
-    lines = []
-    while left > 1:
-        places = [match.start() for match in re.finditer(r" (?![^<{]*[>}])", text)]
-        if not places:
+    is_seen = bytearray(b"\1" * len(text))
+    for code in syntax.code.finditer(text):
+        is_seen[slice(*code.span())] = bytes(len(code[0]))
+    seen = [0, *itertools.accumulate(is_seen)]  # of each place: the characters before it that a reader sees
+    places = _blanks(text)
+    before = [seen[at] for at in places]
+    begin = _first_seen(text, is_seen, 0)
+    lines: list[str] = []
+    done = first = 0
+    for left in range(max(len(ends) + 1, -(-(seen[-1] - seen[begin]) // width)), 1, -1):
+        if first == len(places):
             break
-        share = len(_bare(syntax, text)) / left
-        place = min(places, key=lambda at: abs(len(_bare(syntax, text[:at])) - share))
-        lines.append(text[:place])
-        text, left = text[place + 1 :], left - 1
-    return newline.join([*lines, text])
+        begin = _first_seen(text, is_seen, max(begin, done))
+        chosen = _nearest(before, seen[begin], seen[begin] + (seen[-1] - seen[begin]) / left, first)
+        lines.append(text[done : places[chosen]])
+        done, first = places[chosen] + 1, chosen + 1
+    return newline.join([*lines, text[done:]])
+
+
+def _blanks(text: str) -> list[int]:
+    """The places of the blanks that stand in no tag."""
+    places = []
+    is_inside = False
+    for match in reversed([*_BLANK_OR_BRACKET.finditer(text)]):
+        if match[0] != " ":
+            is_inside = match[0] in ">}"
+        elif not is_inside:
+            places.append(match.start())
+    return places[::-1]
+
+
+def _first_seen(text: str, is_seen: bytearray, at: int) -> int:
+    """The first place from `at` on of something that a reader sees, no blank."""
+    while at < len(text) and (not is_seen[at] or text[at].isspace()):
+        at += 1
+    return at
+
+
+def _nearest(counts: Sequence[int], least: int, share: float, first: int) -> int:
+    """The first number of those from `first` on that is nearest to a share; smaller ones than `least` are as that."""
+    after = bisect.bisect_left(counts, share, first)
+    if after == first or (after < len(counts) and counts[after] - share < share - max(counts[after - 1], least)):
+        return after
+    return bisect.bisect_left(counts, counts[after - 1], first) if counts[after - 1] > least else first
