@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.serve.store import Correction, Store
+from dragoman.serve.corrections import Correction
+from dragoman.serve.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ROOT / ".venv-clients"
@@ -68,8 +69,8 @@ def server(folder: Path, *, key_required: bool) -> Iterator[str]:
     store = Store(folder / "serve.sqlite")
     store.add_key("clients", key=KEY)
     for code, phrase in PHRASES.items():
-        store.correct(Correction("en", code, "proton beam", phrase))
-        store.correct(Correction(code, "en", phrase, "proton beam"))
+        store.corrections.add(Correction("en", code, "proton beam", phrase))
+        store.corrections.add(Correction(code, "en", phrase, "proton beam"))
     store.close()
     command = [sys.executable, "-m", "dragoman", "serve", *runs, "--port", "0", "--store", str(folder / "serve.sqlite")]
     with (folder / "said").open("w+", encoding="utf-8") as said:

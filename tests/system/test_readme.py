@@ -11,7 +11,8 @@ import docx
 import pytest
 
 from dragoman.cli.main import app
-from dragoman.serve.store import Correction, Store
+from dragoman.serve.corrections import Correction
+from dragoman.serve.store import Store
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,7 +91,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "terms.tsv").write_text("bier\tbeer\n", encoding="utf-8")
     store = Store(tmp_path / "runs" / "serve.sqlite")
     for row in range(10):
-        store.correct(Correction("de", "en", f"ich möchte {row} bier", f"i want {row} ales"))
+        store.corrections.add(Correction("de", "en", f"ich möchte {row} bier", f"i want {row} ales"))
     store.close()
     document = docx.Document()
     document.add_paragraph("ich möchte ein ").add_run("bier").bold = True

@@ -44,9 +44,10 @@ WRONG = [
 
 async def asked(ask: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]], **settings: Any) -> None:
     """Call `ask` with a client of a server; what escapes from the application comes as an answer, as over a socket."""
+    limits = Limits(deadline_seconds=60, corrections_per_minute=10_000)
     app = create_app(
         Settings(
-            runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=Limits(deadline_seconds=60), **settings
+            runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=limits, open_corrections=True, **settings
         )
     )
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
@@ -191,7 +192,7 @@ def test_no_answer_names_a_file_of_the_server(monkeypatch: pytest.MonkeyPatch, t
     async def ask(client: httpx.AsyncClient) -> None:
         monkeypatch.setattr(Store, "glossaries", locked)
         answer = await client.get("/v2/glossaries")
-        assert answer.status_code == 500
+        assert answer.status_code == 503
         assert str(tmp_path) not in answer.text
         server = client.server  # type: ignore[attr-defined]
         server.ready, server.problem = False, Error.DAMAGED("is cut off", file=FIXTURE)

@@ -49,7 +49,15 @@ def addresses(page: str, at: str, beside: str) -> Iterator[str]:
 @pytest.mark.parametrize("root", ["/translate", "/tools/dragoman"])
 def test_all_is_there_under_a_path(root: str, strips: bool, tmp_path: Path) -> None:
     async def ask() -> None:
-        settings = Settings([FIXTURE], "cpu", threads=1, load_first=True, root_path=f"{root}/", work_folder=tmp_path)
+        settings = Settings(
+            [FIXTURE],
+            "cpu",
+            threads=1,
+            load_first=True,
+            root_path=f"{root}/",
+            work_folder=tmp_path,
+            open_corrections=True,
+        )
         app = create_app(settings)
         transport = httpx.ASGITransport(app=Proxy(app, root, strips=strips))
         async with (

@@ -20,12 +20,13 @@ from dragoman.serve import requests
 from dragoman.serve.api import SERVER_FAULTS
 from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
+from dragoman.serve.corrections import Corrections
 from dragoman.serve.documents import Jobs
 from dragoman.serve.scheduler import BatchScheduler, Cancelled, RequestHandle
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Limits, Settings
 from dragoman.serve.state import MAX_WAITING
-from dragoman.serve.store import Correction, Store
+from dragoman.serve.store import Store
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 PAIR = {"source": "en", "target": "de"}
@@ -37,9 +38,14 @@ FILE = {"data": PAIR, "files": {"file": ("a.txt", b"der hund")}}
 async def client_of(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a server that is loaded."""
     limits = settings.pop("limits", Limits(deadline_seconds=60))
-    app = create_app(Settings(runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=limits, **settings))
+    app = create_app(
+        Settings(runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=limits, local=True, **settings)
+    )
     transport = httpx.ASGITransport(app=app)
-    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
         client.server = app.state.server  # type: ignore[attr-defined]
         app.state.server.app = app
         yield client
@@ -59,7 +65,7 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
     (Store, "glossaries", "GET", "/v2/glossaries", {}),
     (Store, "put_glossary", "POST", "/v2/glossaries", {"json": {
         "name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}}),
-    (Store, "correct", "POST", "/v1/corrections", {"json": {**TEXT, "translation": "ein hund"}}),
+    (Corrections, "add", "POST", "/v1/corrections", {"json": {**TEXT, "translation": "ein hund"}}),
     (TranslationMemory, "add", "POST", "/suggest", {"json": {"q": "a", "s": "b", **PAIR}}),
     (Jobs, "add", "POST", "/v1/documents", FILE),
     (Jobs, "find", "GET", "/v1/documents/x", {}),
@@ -115,7 +121,7 @@ def test_others_are_answered_while_a_handler_works(monkeypatch: pytest.MonkeyPat
 def test_a_store_that_cannot_be_read_is_the_servers_fault_and_no_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """bayang/jelu#327, Cawlumm/lyftr#25: a locked SQLite file was told as the client's mistake."""
 
-    def locked(self: Store, author: str) -> None:
+    def locked(self: Store, author: str, id: str | None = None) -> None:
         raise Error.CANNOT_READ("database is locked", file="secret/serve.sqlite")
 
     async def ask() -> None:
@@ -129,23 +135,28 @@ def test_a_store_that_cannot_be_read_is_the_servers_fault_and_no_clients(monkeyp
     assert Error.NO_SUCH_LANGUAGE not in SERVER_FAULTS
 
 
-def test_corrections_change_the_memory_in_place_and_cost_one_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_corrections_change_the_memory_in_place_and_cost_as_much_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     statements: list[str] = []
 
     async def ask() -> None:
         async with client_of() as client:
             server = client.server  # type: ignore[attr-defined]
             await client.post("/v1/corrections", json={**TEXT, "translation": "ein hund"})
-            memory = server.service.memories["en", "de"]
-            server.store._db.set_trace_callback(statements.append)
+            memory = server.memories.memory(("en", "de"), "")
+            server.store.database._writer.set_trace_callback(statements.append)
+            costs = []
             for row in range(20):
+                statements.clear()
                 await client.post("/v1/corrections", json={**TEXT, "text": f"hund {row}", "translation": "b"})
-            assert len(statements) == 20
-            assert server.service.memories["en", "de"] is memory
+                costs.append(len(statements))
+            assert len(set(costs)) == 1
+            assert server.memories.memory(("en", "de"), "") is memory
             assert len(memory) == 21
             await client.request("DELETE", "/v1/corrections", json=TEXT)
             assert len(memory) == 20
-            server.store._db.set_trace_callback(None)
+            server.store.database._writer.set_trace_callback(None)
 
     asyncio.run(ask())
 
@@ -161,8 +172,7 @@ def test_a_month_is_used_up_once_whoever_asks_at_once(tmp_path: Path) -> None:
     assert (counted.count(True), store.characters("a")) == (9, 90)
     store.close()
     reopened = Store(tmp_path / "serve.sqlite")
-    reopened.correct(Correction("en", "de", "a", "b"))
-    assert reopened.corrections() == [Correction("en", "de", "a", "b")]
+    assert reopened.characters("a") == 90
     reopened.close()
 
 

@@ -311,7 +311,7 @@ def test_a_bilingual_file_through_another_language_has_the_first_and_the_last(tm
                     for text, items in zip(sentences, super().n_best(sentences), strict=True)]  # fmt: skip
 
     legs = {"first": pipeline(Upper()), "second": pipeline(Other())}
-    service: Any = SimpleNamespace(route=lambda *_: list(legs), _pipeline=lambda _, name, __: legs[name])
+    service: Any = SimpleNamespace(route=lambda *_: list(legs), _pipeline=lambda _, name, *__: legs[name])
     handle: Any = SimpleNamespace(check=lambda: None)
     options = Options(bilingual=True)
     for name, text, expected in (

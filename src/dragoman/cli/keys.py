@@ -1,4 +1,4 @@
-"""API keys of a server: `add`, `list`, `remove`."""
+"""API keys of a server: `add`, `list`, `rights`, `remove`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,18 +20,41 @@ def add_key(
     store: StoreFile = DEFAULT_STORE,
     per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute. [default: no limit]")] = None,
     per_month: Annotated[int | None, typer.Option(min=1, help="Characters a month. [default: no limit]")] = None,
+    may: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A right: correct, or review (let the corrections of others be used for everybody); again for both.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Make a key and print it: it is kept as a hash and cannot be shown again."""
-    typer.echo(Store(store).add_key(name, per_minute, per_month))
+    """Make a key and print it: it is kept as a hash and cannot be shown again.
+
+    Example: dragoman keys add anna --may correct --may review
+    """
+    typer.echo(Store(store).add_key(name, per_minute, per_month, rights=may or ()))
+
+
+@app.command("rights")
+def set_rights(
+    name: Annotated[str, typer.Argument(help="Whose key it is.", show_default=False)],
+    rights: Annotated[
+        list[str] | None, typer.Argument(help="correct, review, or both. [default: none]", show_default=False)
+    ] = None,
+    store: StoreFile = DEFAULT_STORE,
+) -> None:
+    """Give a key these rights and no others; a running server knows at once."""
+    existing(store).set_rights(name, rights or ())
 
 
 @app.command("list")
 def list_keys(store: StoreFile = DEFAULT_STORE) -> None:
-    """List the keys: name, requests a minute, characters a month, characters used this month."""
+    """List the keys: name, requests a minute, characters a month, characters used this month, rights."""
     kept = existing(store)
     for key in kept.all_keys():
         limits = ("-" if limit is None else f"{limit}" for limit in (key.per_minute, key.per_month))
-        typer.echo("\t".join([key.name, *limits, str(kept.characters(key.name))]))
+        rights = " ".join(sorted(key.rights)) or "-"
+        typer.echo("\t".join([key.name, *limits, str(kept.characters(key.name)), rights]))
 
 
 @app.command("remove")

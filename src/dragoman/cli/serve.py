@@ -5,12 +5,43 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.errors import not_installed
+from dragoman.errors import Error, not_installed
 from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
+from dragoman.serve.corrections import MODES, Mode
+from dragoman.serve.hosts import is_loopback
 from dragoman.serve.settings import Limits, Settings
 from dragoman.tasks import recipes
+
+Corrections = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose texts corrections are used for: off (none are taken), own (their author's), review (everybody's "
+        "once somebody has approved them), everybody. [default: everybody on 127.0.0.1 without a proxy, else review]",
+        show_default=False,
+    ),
+]
+CorrectionsWithoutKey = Annotated[
+    bool, typer.Option("--corrections-without-key", help="Let everybody correct, not keys with the right alone.")
+]
+StoreFile = Annotated[
+    Path | None, typer.Option(help="File of keys and corrections. [default: serve.sqlite beside the first run]")
+]
+RootPath = Annotated[
+    str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)
+]
+WorkFolder = Annotated[
+    Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
+]
+AllowedHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A name that clients call the server by; again for more. [default: on 127.0.0.1 that of the machine "
+        "itself, else any]",
+        show_default=False,
+    ),
+]
 
 
 def serve(
@@ -28,27 +59,24 @@ def serve(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads that translate. [default: one for each core]")
     ] = None,
-    store: Annotated[
-        Path | None, typer.Option(help="File of keys and corrections. [default: serve.sqlite beside the first run]")
-    ] = None,
+    store: StoreFile = None,
     key_required: Annotated[bool, typer.Option("--key-required", help="Serve clients with an API key alone.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of a client without a key; 0: no limit.")] = 0,
     characters: Annotated[int, typer.Option(min=1, help="Characters of a text, at most.")] = 5000,
     deadline: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 8.0,
     no_documents: Annotated[bool, typer.Option("--no-documents", help="Take no files.")] = False,
-    no_corrections: Annotated[bool, typer.Option("--no-corrections", help="Take no corrections.")] = False,
+    corrections: Corrections = None,
+    corrections_without_key: CorrectionsWithoutKey = False,
+    no_corrections: Annotated[bool, typer.Option("--no-corrections", help="The same as --corrections off.")] = False,
     metrics_key: Annotated[
         str, typer.Option(envvar="DRAGOMAN_METRICS_KEY", help="What /metrics asks for as a bearer.")
     ] = "",
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
     ] = False,
-    root_path: Annotated[
-        str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)
-    ] = "",
-    work_folder: Annotated[
-        Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
-    ] = None,
+    allowed_host: AllowedHost = None,
+    root_path: RootPath = "",
+    work_folder: WorkFolder = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line for each request (never its text).")] = False,
 ) -> None:
     """Serve translators: a page for people, and the APIs of LibreTranslate, DeepL and our own for programs.
@@ -70,9 +98,22 @@ def serve(
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
         Limits(text_characters=characters, deadline_seconds=deadline, requests_per_minute=requests_per_minute),
-        key_required, metrics_key, not no_corrections, not no_documents, work_folder, root_path=root_path,
+        key_required, metrics_key, _mode(corrections, no_corrections, corrections_without_key),
+        corrections_without_key, is_loopback(host) and not behind_proxy, allowed_host or (),
+        documents=not no_documents, work_folder=work_folder, root_path=root_path,
     )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)
+
+
+def _mode(mode: str | None, no_corrections: bool, without_key: bool) -> Mode | None:
+    """Whose texts corrections are used for, if it is said. Raises DragomanError for what is no mode."""
+    if no_corrections:
+        mode = "off"
+    if mode is not None and mode not in MODES:
+        raise Error.WRONG_OPTION(f"`corrections`: {mode}", f"take one of {', '.join(MODES)}")
+    if without_key and mode in ("off", "own"):
+        raise Error.CONFLICT(f"`corrections_without_key`: with `corrections` {mode} nobody's are everybody's")
+    return mode
 
 
 def _demo_run() -> Path:

@@ -65,8 +65,9 @@ class TranslationMemory:
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Of several entries with one source the last one counts."""
         self._exact = {_spaced(src): _spaced(tgt) for src, tgt in pairs if src.strip() and tgt.strip()}
-        self._numbered: dict[str, tuple[str, ...]] = {}
-        """Sources with numbers, by their text without the numbers."""
+        self._numbered: dict[str, dict[str, None]] = {}
+        """Sources with numbers, by their text without the numbers, in the order they came."""
+        self._numbering = threading.Lock()
         for src in self._exact:
             self._note_numbers(src)
         self._indexed: _Index | None = None
@@ -94,12 +95,13 @@ class TranslationMemory:
         with self._changing:
             key = _NUMBER.sub("\0", src)
             if self._exact.pop(src, None) is not None and key in self._numbered:
-                self._numbered[key] = tuple(other for other in self._numbered[key] if other != src)
+                with self._numbering:
+                    self._numbered[key].pop(src, None)
 
     def _note_numbers(self, src: str) -> None:
         if _NUMBER.search(src):
-            key = _NUMBER.sub("\0", src)
-            self._numbered[key] = (*self._numbered.get(key, ()), src)
+            with self._numbering:
+                self._numbered.setdefault(_NUMBER.sub("\0", src), {})[src] = None
 
     def _index(self) -> "tuple[_Index, tuple[str, ...]]":
         """The index, and the sources that are not in it. Either may hold sources whose entries were removed."""
@@ -131,10 +133,10 @@ class TranslationMemory:
         text = _spaced(text)
         if (found := self._exact.get(text)) is not None:
             return found
-        for src in self._numbered.get(_NUMBER.sub("\0", text), ())[:1]:
-            tgt = self._exact.get(src)
-            return None if tgt is None else _with_numbers(src, tgt, text)
-        return None
+        with self._numbering:
+            src = next(iter(self._numbered.get(_NUMBER.sub("\0", text), ())), None)
+        tgt = None if src is None else self._exact.get(src)
+        return None if src is None or tgt is None else _with_numbers(src, tgt, text)
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
@@ -145,6 +147,41 @@ class TranslationMemory:
         entries = {src: tgt for src in sources if (tgt := self._exact.get(src)) is not None}
         found = process.extract(text, entries.keys(), scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
         return [Match(src, entries[src], score / 100) for src, score, _ in found]
+
+
+class LayeredMemory:
+    """Memories one over another: what an upper one has counts.
+
+    >>> own, shared = TranslationMemory([("Tor", "gate")]), TranslationMemory([("Tor", "goal"), ("Tür", "door")])
+    >>> memory = LayeredMemory([own, shared])
+    >>> memory.exact("Tor"), memory.exact("Tür"), [match.tgt for match in memory.like("Tor")]
+    ('gate', 'door', ['gate'])
+    """
+
+    def __init__(self, layers: Sequence[TranslationMemory]) -> None:
+        """`layers`: the uppermost first."""
+        self.layers = layers
+
+    def __len__(self) -> int:
+        return sum(map(len, self.layers))
+
+    def __contains__(self, text: str) -> bool:
+        return self.exact(text) is not None
+
+    def exact(self, text: str) -> str | None:
+        """The translation of a text in the uppermost memory that has it."""
+        return next((tgt for layer in self.layers if (tgt := layer.exact(text)) is not None), None)
+
+    def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
+        """The entries most like a text, best first; of one source that of the uppermost memory."""
+        matches: dict[str, Match] = {}
+        for layer in self.layers:
+            for match in layer.like(text, count, least):
+                matches.setdefault(match.src, match)
+        return sorted(matches.values(), key=lambda match: -match.similarity)[:count]
+
+
+Memory = TranslationMemory | LayeredMemory
 
 
 def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
@@ -229,9 +266,7 @@ class _Index:
         return np.asarray(rows[best])
 
 
-def from_memory(
-    n_best: NBest, memory: TranslationMemory, count: int, sentences: Sequence[str]
-) -> list[list[Translation]]:
+def from_memory(n_best: NBest, memory: Memory, count: int, sentences: Sequence[str]) -> list[list[Translation]]:
     """The memory's translation alone of a text that it has; of others the `count` best that `n_best` makes.
 
     Where the memory has a text much like it, of the translations that the search holds that one is taken which is
@@ -247,7 +282,7 @@ def from_memory(
     ]
 
 
-def _like_the_memory(memory: TranslationMemory, text: str, items: Sequence[Translation]) -> list[Translation]:
+def _like_the_memory(memory: Memory, text: str, items: Sequence[Translation]) -> list[Translation]:
     matches = memory.like(text, count=1, least=HINT) if len(items) > 1 else []
     if not matches:
         return list(items)

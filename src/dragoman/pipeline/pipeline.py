@@ -33,7 +33,7 @@ from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.invisible import as_it_looks
-from dragoman.pipeline.memory import TranslationMemory, from_memory
+from dragoman.pipeline.memory import Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
 
@@ -82,7 +82,7 @@ class Pipeline:
     """Texts are translated sentence by sentence."""
     numbers: bool = False
     """Texts without letters are translated, too."""
-    memory: TranslationMemory | None = None
+    memory: Memory | None = None
     calibration: Calibration | None = None
     min_confidence: float = 0.0
     """Translations of less carry a warning."""

@@ -16,7 +16,7 @@ from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.inference.translation import Reranker, Scored, Translation
 from dragoman.models.base import Seq2SeqModel
-from dragoman.pipeline.memory import TranslationMemory
+from dragoman.pipeline.memory import Memory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import in_chunks
@@ -95,7 +95,7 @@ class Translator:
         """
         return Translator(self.pipeline.with_terms(glossary, banned))
 
-    def with_memory(self, memory: TranslationMemory | None) -> "Translator":
+    def with_memory(self, memory: Memory | None) -> "Translator":
         """This translator, which says what is in a memory (`pipeline/memory.py`) and makes the rest."""
         return Translator(replace(self.pipeline, memory=memory))
 

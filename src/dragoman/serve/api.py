@@ -19,6 +19,7 @@ from starlette.routing import Route
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
 from dragoman.serve.clients import Client
+from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, ApiError
 from dragoman.serve.http import parameters_of, read_body
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
@@ -32,9 +33,6 @@ SERVER_FAULTS = frozenset({
 })  # fmt: skip
 """Errors that no other request would mend: the client gets 500, the server's log has more."""
 
-ANYBODY = Client("anybody", None)
-"""The client of an operation that asks for no key."""
-
 
 @dataclass(frozen=True)
 class Call:
@@ -44,6 +42,11 @@ class Call:
     request: Request
     client: Client
     parameters: Mapping[str, Any]
+
+    @property
+    def corrector(self) -> Corrector:
+        """The client as one who corrects."""
+        return Corrector.of(self.server, self.request, self.client)
 
     async def run(self, work: Callable[[RequestHandle], Result], tokens: int) -> Result:
         """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
@@ -143,7 +146,8 @@ class Api:
     def _handled(self, server: Server, operation: Operation, request: Request, body: bytes) -> Any:
         """The answer, or an awaitable of it."""
         parameters = parameters_of(request, body)
-        client = ANYBODY if operation.public else server.gate.authenticate(request, parameters.get("api_key"))
+        gate = server.gate
+        client = gate.known(request) if operation.public else gate.authenticate(request, parameters.get("api_key"))
         call = Call(server, request, client, parameters)
         model = operation.model
         answer = operation.handler(call) if model is None else operation.handler(call, given=self._read(model, call))
@@ -188,6 +192,9 @@ def api_error(error: BaseException, server: Server) -> ApiError:
         if server.stopping:
             return ApiError(503, "The server is stopping", {"Retry-After": "5"})
         return ApiError(CLIENT_GONE, "The client has gone")
+    if isinstance(error, DragomanError) and error.code == Error.IN_USE:
+        server.metrics.rejected("store in use")
+        return ApiError(503, "The server's store is in use: try again", {"Retry-After": "1"})
     if isinstance(error, DragomanError) and error.code not in SERVER_FAULTS and not server.names_own_file(error):
         return ApiError(400, str(error), cause=error)
     if isinstance(error, HTTPException):

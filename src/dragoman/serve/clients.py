@@ -2,10 +2,13 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from starlette.requests import Request
 
+from dragoman.serve.corrections import ADDRESS
 from dragoman.serve.errors import ApiError
 from dragoman.serve.settings import Limits
 from dragoman.serve.store import Key, Store
@@ -37,19 +40,21 @@ class Gate:
         without a key where one is needed, 403 for a wrong one, 429 for too many requests.
         """
         text = given if isinstance(given, str) and given else _key_in_headers(request)
-        key = None
-        if text:
-            key = self.store.key(text)
+        key = self.store.key(text) if text else None
         if key is None and self.key_required:
             if text:
                 raise ApiError(403, "Invalid API key")
             raise ApiError(400, "Please contact the server operator to get an API key")
-        address = request.client.host if request.client else "unknown"
-        client = Client(key.name, key) if key else Client(f"address {address}", None)
+        client = _client(request, key)
         limit = (key.per_minute if key else None) or (0 if key else self.limits.requests_per_minute)
         if limit:
-            self._take_one(client.name, limit)
+            self.take(client.name, limit)
         return client
+
+    def known(self, request: Request) -> Client:
+        """The client of a request that is asked for no key, by the key that it sends all the same."""
+        text = _key_in_headers(request)
+        return _client(request, self.store.key(text) if text else None)
 
     def count_quota(self, client: Client, characters: int) -> None:
         """Count characters. Raises ApiError (456, as DeepL says it) where the month's are used up."""
@@ -58,8 +63,19 @@ class Gate:
         if not self.store.count(client.name, characters, client.key.per_month):
             raise ApiError(456, "Quota exceeded: the characters of this key for this month are used up")
 
-    def _take_one(self, name: str, limit: int) -> None:
-        """A bucket that holds `limit` requests and fills up in a minute."""
+    @contextmanager
+    def counted(self, client: Client, characters: int) -> Iterator[None]:
+        """Count the characters of what is done in a block, if it is done."""
+        self.count_quota(client, characters)
+        try:
+            yield
+        except BaseException:
+            if client.key is not None:
+                self.store.count(client.name, -characters)
+            raise
+
+    def take(self, name: str, limit: int) -> None:
+        """Take one of a bucket that holds `limit` and fills up in a minute. Raises ApiError (429) for an empty one."""
         now = time.monotonic()
         with self._lock:
             left, since = self._left.get(name, (float(limit), now))
@@ -71,6 +87,11 @@ class Gate:
             self._left[name] = (left - 1, now)
             while len(self._left) > REMEMBERED:
                 self._left.pop(next(iter(self._left)))
+
+
+def _client(request: Request, key: Key | None) -> Client:
+    address = request.client.host if request.client else "unknown"
+    return Client(key.name, key) if key else Client(f"{ADDRESS}{address}", None)
 
 
 def _key_in_headers(request: Request) -> str:

@@ -21,8 +21,7 @@ from dragoman.progress import say
 from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, RequestHandle
-from dragoman.serve.service import ANYTHING, AUTO, Service
-from dragoman.text.glossary import Glossary
+from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, Service
 
 MAX_RUNNING = 2
 """Documents that are translated at a time."""
@@ -104,7 +103,7 @@ class Jobs:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(
-        self, name: str, data: bytes, src: str, tgt: str, glossary: Glossary | None = None,
+        self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES,
         count: Callable[[int], None] = lambda characters: None, options: Options = ANYTHING,
     ) -> Job:  # fmt: skip
         """Queue a document. `count` is told its characters when they are known.
@@ -129,7 +128,7 @@ class Jobs:
             self.jobs[id] = job
         job.folder.mkdir(mode=0o700)
         (job.folder / f"source{suffix}").write_bytes(data)
-        self._threads.submit(self._work, job, kind.name, glossary, count)
+        self._threads.submit(self._work, job, kind.name, choices, count)
         return job
 
     def find(self, id: str, key: object) -> Job | None:
@@ -152,7 +151,7 @@ class Jobs:
             if job.ended and now - job.ended > KEEP_SECONDS:
                 self.remove(job)
 
-    def _work(self, job: Job, kind: str, glossary: Glossary | None, count: Callable[[int], None]) -> None:
+    def _work(self, job: Job, kind: str, choices: Choices, count: Callable[[int], None]) -> None:
         source = job.folder / f"source{job.suffix}"
         job.state, job.started = "translating", time.monotonic()
 
@@ -167,7 +166,7 @@ class Jobs:
             if job.src == AUTO:
                 job.src = self.service.language_of_document(source, job.tgt, job.options)
             return self.service.translate_document(
-                handle, job.src, job.tgt, source, glossary=glossary, advance=advance, count=counted,
+                handle, job.src, job.tgt, source, choices=choices, advance=advance, count=counted,
                 options=job.options,
             )  # fmt: skip
 

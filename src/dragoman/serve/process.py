@@ -19,6 +19,7 @@ import uvicorn
 from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.serve.app import create_app
+from dragoman.serve.corrector import taken
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
 
@@ -90,6 +91,7 @@ def run_server(
     bound = listening.getsockname()
     shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     say(f"the page: http://{shown}:{bound[1]}/  (Ctrl-C stops)")
+    say(taken(settings))
 
     def end() -> None:
         """End the process at once: no thread is waited for, and clients' documents are deleted."""

@@ -1,7 +1,7 @@
 """A request for translations, as all APIs understand it: checked, counted, its languages identified, and done."""
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from starlette.responses import FileResponse, Response
@@ -12,13 +12,13 @@ from dragoman.languages.codes import name_of
 from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call
+from dragoman.serve.corrections import Correction, one_line
 from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import ANYTHING, AUTO, Choices, as_it_is, same_language
+from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, as_it_is, same_language
 from dragoman.serve.state import Server
-from dragoman.serve.store import Correction
 from dragoman.text.glossary import Glossary
 
 LIKELY = 0.01
@@ -113,6 +113,7 @@ def planned(
     Raises ApiError, and DragomanError for languages that are not served.
     """
     server, service = call.server, call.server.service
+    choices = _own(call, choices)
     detected = sources_of(server, texts, tgt) if src == AUTO else [None] * len(texts)
     languages = [src if found is None else found.language for found in detected]
     groups: dict[str, list[int]] = {}
@@ -133,19 +134,22 @@ def planned(
     return work, tokens
 
 
+def _own(call: Call, choices: Choices) -> Choices:
+    """Choices with the corrections of the client itself."""
+    return replace(choices, author=call.corrector.own_author)
+
+
 def new_job(
-    call: Call, languages: tuple[str, str], glossary: Glossary | None = None, name: str = "", complaint: str = "",
+    call: Call, languages: tuple[str, str], choices: Choices = NO_CHOICES, name: str = "", complaint: str = "",
     options: Options = ANYTHING,
 ) -> Job:  # fmt: skip
     """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
     server = call.server
     file_name, data = file_of(call.parameters, server.limits)
+    count = lambda characters: server.gate.count_quota(call.client, characters)  # noqa: E731
     try:
-        return server.jobs.add(
-            name or file_name, data, *languages, glossary, lambda count: server.gate.count_quota(call.client, count),
-            options,
-        )  # fmt: skip
+        return server.jobs.add(name or file_name, data, *languages, _own(call, choices), count, options)
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:
@@ -158,7 +162,7 @@ def correction(server: Server, source: str, target: str, text: str, translation:
     src, tgt = language(server, source), language(server, target)
     if src is None or tgt is None:
         raise ApiError(400, f"{source if src is None else target} is not supported")
-    return Correction(src, tgt, text.strip(), translation.strip())
+    return Correction(src, tgt, one_line(text), translation.strip())
 
 
 def require(allowed: bool, refusal: str) -> None:

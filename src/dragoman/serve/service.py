@@ -23,7 +23,7 @@ from dragoman.languages.codes import language_of, name_of
 from dragoman.languages.identification import source_language
 from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
-from dragoman.pipeline.memory import Match, TranslationMemory
+from dragoman.pipeline.memory import Match, Memory
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import say
@@ -60,6 +60,8 @@ class Choices:
     """The beginning of the translation."""
     memory: bool = True
     """Corrections are used."""
+    author: str | None = None
+    """The author whose own corrections are used, before everybody's."""
     split: bool | None = None
     """Texts are translated sentence by sentence; None: where the run was trained on single sentences."""
     beam_size: int | None = None
@@ -70,6 +72,7 @@ class Choices:
 
 
 ANYTHING = Options()
+NO_CHOICES = Choices()
 
 
 def as_it_is(text: str) -> Translated:
@@ -131,10 +134,12 @@ class ServedRun:
 class Service:
     """All that is served, and the scheduler under it."""
 
-    def __init__(self, scheduler: BatchScheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(
+        self, scheduler: BatchScheduler, memory: Callable[[Languages, str | None], Memory | None] = lambda *_: None
+    ) -> None:
+        """`memory`: the corrections between two languages that an author's texts are translated with."""
+        self.scheduler, self.memory = scheduler, memory
         self.runs: dict[Languages, ServedRun] = {}
-        self.memories: dict[Languages, TranslationMemory] = {}
         self.on_warnings: Callable[[int], None] = lambda count: None
         self._reading = threading.Semaphore(max(1, scheduler.num_threads))
 
@@ -186,7 +191,7 @@ class Service:
         return len(legs) * sum(1 + len(encode(text)) for text in texts)
 
     def translate(
-        self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = Choices()
+        self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = NO_CHOICES
     ) -> list[Translated]:
         """The translations of texts. What a text's translation is does not depend on the others.
 
@@ -228,14 +233,13 @@ class Service:
 
     def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices, characters: int) -> Pipeline:
         """The pipeline of a run as a request of so many characters wants it, over the scheduler."""
-        memory = self.memories.get(run.languages) if choices.memory else None
         beam = max(choices.beam_size or run.own.decoding.beam_size, 1 + choices.alternatives)
         pipeline = run.pipeline.with_decoding(beam_size=beam, n_best=1 + choices.alternatives)
         if choices.glossary is not None:
             pipeline = pipeline.with_terms(choices.glossary)
         return replace(
             pipeline.with_search(handle.on),
-            memory=memory if memory is not None and len(memory) else None,
+            memory=self.memory(run.languages, choices.author) if choices.memory else None,
             sentences=pipeline.sentences if choices.split is None else choices.split,
             warn=choices.warnings,
             count=_limited((1 + choices.alternatives) * (GROWTH * characters + MORE)),
@@ -255,7 +259,7 @@ class Service:
         tgt: str,
         document: Path,
         *,
-        glossary: Glossary | None = None,
+        choices: Choices = NO_CHOICES,
         advance: Callable[..., None] = lambda done, total: None,
         count: Callable[[int], None] = lambda characters: None,
         options: Options = ANYTHING,
@@ -270,7 +274,7 @@ class Service:
         texts = list(opened.texts())
         characters = sum(len(item) for unit in texts for item in unit.items if isinstance(item, str))
         count(characters)
-        choices = Choices(glossary=glossary if len(legs) == 1 else None, warnings=True)
+        choices = replace(choices, glossary=choices.glossary if len(legs) == 1 else None, warnings=True)
         stages = [DocumentTranslator(self._pipeline(handle, run, choices, characters)) for run in legs]
 
         def through(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
@@ -317,9 +321,9 @@ class Service:
         finally:
             self._reading.release()
 
-    def similar(self, src: str, tgt: str, text: str) -> list[Match]:
-        """Corrections of texts much like this one."""
-        memory = self.memories.get((src, tgt))
+    def similar(self, src: str, tgt: str, text: str, author: str | None = None) -> list[Match]:
+        """Corrections of texts much like this one, those of an author before everybody's."""
+        memory = self.memory((src, tgt), author)
         return memory.like(text) if memory is not None and text.strip() else []
 
     def alignment(self, src: str, tgt: str, text: str, item: Translated) -> list[tuple[int, int, int, int]]:

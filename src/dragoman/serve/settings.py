@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dragoman.serve.corrections import Mode
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,6 +25,13 @@ class Limits:
     """Of a client without a key, by its address; 0: no limit."""
     characters_per_batch: int = 0
     """Characters of all texts of a request; 0: batch times text_characters."""
+    corrections_per_minute: int = 200
+    corrections_per_client: int = 10_000
+    corrections_in_total: int = 200_000
+    """Those that are in force no more and kept to be brought back are counted too."""
+    glossaries_per_client: int = 100
+    glossary_characters: int = 2**20
+    """Of all entries of a glossary."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +48,14 @@ class Settings:
     key_required: bool = False
     metrics_key: str = ""
     """The bearer that Prometheus has to send; empty: none."""
-    suggestions: bool = True
-    """Corrections are taken."""
+    corrections: Mode | None = None
+    """Whose texts corrections are used for; None: everybody's on a `local` server, else everybody's after a review."""
+    open_corrections: bool = False
+    """Clients without a key may correct; else a key needs the right to, but on a `local` server."""
+    local: bool = False
+    """The server is reached from its own machine alone, and not through a proxy."""
+    allowed_hosts: Sequence[str] = ()
+    """Names that clients call the server by; none: any, but on a `local` server that of the machine alone."""
     documents: bool = True
     work_folder: Path | None = None
     load_first: bool = False

@@ -12,16 +12,17 @@ from typing import TypeVar
 
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import say
 from dragoman.serve.clients import Gate
+from dragoman.serve.database import PATIENCE
 from dragoman.serve.documents import Jobs
+from dragoman.serve.memories import CorrectionMemories
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import BatchScheduler
-from dragoman.serve.service import Languages, ServedRun, Service
+from dragoman.serve.service import ServedRun, Service
 from dragoman.serve.settings import Settings
-from dragoman.serve.store import Correction, Store
+from dragoman.serve.store import Store
 
 Result = TypeVar("Result")
 
@@ -37,8 +38,9 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
         self.metrics = Metrics()
-        self.service = Service(BatchScheduler(settings.threads))
-        self.store = Store(settings.store)
+        self.store = Store(settings.store, PATIENCE)
+        self.memories = CorrectionMemories(self.store.corrections)
+        self.service = Service(BatchScheduler(settings.threads), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
         self.handlers = ThreadPoolExecutor(MAX_HANDLERS, thread_name_prefix="handler")
@@ -54,15 +56,12 @@ class Server:
         self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
         self._reloading = threading.Lock()
         self.changing = threading.Lock()
-        """Held while corrections or a glossary change: they are read, changed and written back."""
+        """Held while a glossary changes: it is read, changed and written back."""
 
     def start(self) -> None:
         """Start the scheduler, and load the runs behind it."""
         self.service.scheduler.__enter__()
-        entries: dict[Languages, list[tuple[str, str]]] = {}
-        for item in self.store.corrections():
-            entries.setdefault((item.src_lang, item.tgt_lang), []).append((item.src, item.tgt))
-        self.service.memories = {languages: TranslationMemory(pairs) for languages, pairs in entries.items()}
+        self.memories.read()
         self.loading.start()
 
     def unready(self) -> str | None:
@@ -144,21 +143,6 @@ class Server:
                     self._put(path)
                 except Exception as error:
                     say(f"{path}: not loaded anew, what was served before is served on: {error}")
-
-    def correct(self, correction: Correction, author: str) -> None:
-        """Keep a correction, and use it from now on."""
-        with self.changing:
-            self.store.correct(correction, author)
-            languages = (correction.src_lang, correction.tgt_lang)
-            self.service.memories.setdefault(languages, TranslationMemory([])).add(correction.src, correction.tgt)
-
-    def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
-        """Forget the correction of a text; False where there is none."""
-        with self.changing:
-            found = self.store.forget(src_lang, tgt_lang, src)
-            if found and (memory := self.service.memories.get((src_lang, tgt_lang))) is not None:
-                memory.remove(src)
-            return found
 
     def _count(self, translator: SearchTranslator, src_tokens: int, tgt_tokens: int) -> None:
         pair = " ".join(translator.languages or ("?", "?"))

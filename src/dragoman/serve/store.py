@@ -7,27 +7,43 @@ import sqlite3
 import threading
 import time
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
+from dragoman.serve import corrections
+from dragoman.serve.corrections import ADDRESS, Corrections
+from dragoman.serve.database import Database
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS keys (
-    digest TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, per_minute INTEGER, per_month INTEGER, created REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS usage (
-    name TEXT NOT NULL, month TEXT NOT NULL, characters INTEGER NOT NULL, PRIMARY KEY (name, month)
-);
-CREATE TABLE IF NOT EXISTS corrections (
-    id INTEGER PRIMARY KEY, src_lang TEXT NOT NULL, tgt_lang TEXT NOT NULL, src TEXT NOT NULL, tgt TEXT NOT NULL,
-    created REAL NOT NULL, author TEXT NOT NULL DEFAULT '', UNIQUE (src_lang, tgt_lang, src)
-);
-CREATE TABLE IF NOT EXISTS glossaries (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, dictionaries TEXT NOT NULL, created REAL NOT NULL,
-    author TEXT NOT NULL DEFAULT ''
-);
-"""
+RIGHTS = {"correct": "corrects translations", "review": "lets corrections of others be used for everybody"}
+"""The rights that a key may have."""
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS keys (
+        digest TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, per_minute INTEGER, per_month INTEGER, created REAL NOT NULL
+    )""",
+    "ALTER TABLE keys ADD COLUMN rights TEXT NOT NULL DEFAULT ''",
+    """CREATE TABLE IF NOT EXISTS usage (
+        name TEXT NOT NULL, month TEXT NOT NULL, characters INTEGER NOT NULL, PRIMARY KEY (name, month)
+    )""",
+    """CREATE TABLE IF NOT EXISTS glossaries (
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, dictionaries TEXT NOT NULL, created REAL NOT NULL,
+        author TEXT NOT NULL DEFAULT ''
+    )""",
+    "ALTER TABLE glossaries ADD COLUMN changed REAL NOT NULL DEFAULT 0",
+    "CREATE INDEX glossaries_author ON glossaries (author)",
+)
+
+
+def _first_tables(connection: sqlite3.Connection) -> None:
+    """Make all tables, of those that a store without a version has where there are any."""
+    for statement in _TABLES:
+        connection.execute(statement)
+    corrections.migrate(connection)
+
+
+MIGRATIONS = (_first_tables,)
 
 
 class Key(NamedTuple):
@@ -38,15 +54,15 @@ class Key(NamedTuple):
     """Requests a minute."""
     per_month: int | None
     """Characters a month."""
+    rights: frozenset[str] = frozenset()
 
 
-class Correction(NamedTuple):
-    """A translation as a person wants it."""
+_KEY = "name, per_minute, per_month, rights"
 
-    src_lang: str
-    tgt_lang: str
-    src: str
-    tgt: str
+
+def _key(row: Any) -> Key:
+    name, per_minute, per_month, rights = row
+    return Key(name, per_minute, per_month, frozenset(rights.split()))
 
 
 class StoredGlossary(NamedTuple):
@@ -61,119 +77,137 @@ class StoredGlossary(NamedTuple):
 class Store:
     """The file. Threads may share it; another process may write into it as well (`dragoman keys`)."""
 
-    def __init__(self, path: Path | None) -> None:
-        """`path`: None keeps everything in memory. Raises DragomanError for a file that is no store or is locked up."""
-        self.path = path
-        self._lock = threading.Lock()
-        try:
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=5.0, isolation_level=None)
-            if path is not None:
-                path.chmod(0o600)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.executescript(_TABLES)
-        except (sqlite3.Error, OSError) as error:
-            raise Error.CANNOT_READ(f"no file to keep keys and corrections in: {error}", file=path) from error
+    def __init__(self, path: Path | None, patience: float = 5.0) -> None:
+        """`path`: None keeps everything in memory. `patience`: seconds that another process is waited for.
+
+        Raises DragomanError for a file that is no store or is locked up.
+        """
+        self.database = Database(path, MIGRATIONS, patience)
+        self.corrections = Corrections(self.database)
+        self._counting = threading.Lock()
+        self._uncounted: dict[tuple[str, str], int] = {}
+        """Characters by key and month that are not written yet: another process held the file."""
+
+    @property
+    def path(self) -> Path | None:
+        return self.database.path
 
     def close(self) -> None:
-        with self._lock:
-            self._db.close()
-
-    def _run(self, sql: str, *values: object) -> tuple[list[Any], int]:
-        """The rows that a statement finds, and the number of those that it has changed."""
-        with self._lock:
-            try:
-                cursor = self._db.execute(sql, values)
-                return cursor.fetchall(), cursor.rowcount
-            except sqlite3.Error as error:
-                raise Error.CANNOT_READ(f"{error}", file=self.path or "the store") from error
-
-    def _rows(self, sql: str, *values: object) -> list[Any]:
-        return self._run(sql, *values)[0]
-
-    def _change(self, sql: str, *values: object) -> int:
-        return self._run(sql, *values)[1]
+        with self._counting:
+            self._write_counted(self.database.patience)
+        self.database.close()
 
     def add_key(
-        self, name: str, per_minute: int | None = None, per_month: int | None = None, key: str | None = None
+        self,
+        name: str,
+        per_minute: int | None = None,
+        per_month: int | None = None,
+        key: str | None = None,
+        rights: Collection[str] = (),
     ) -> str:
         """A new key, `key` or a random one, which is shown this once: the store keeps its hash."""
+        if not name.isprintable() or not name.strip() or name.startswith(ADDRESS):
+            raise Error.WRONG_OPTION(f"key {name!r}: no name of a key", "take one that names its owner")
         key = key or secrets.token_urlsafe(24)
-        row = (_hash(key), name, per_minute, per_month, time.time())
-        if not self._change("INSERT INTO keys VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", *row):
-            raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
+        row = (_hash(key), name, per_minute, per_month, time.time(), _written(rights))
+        with self.database.change() as connection:
+            if not connection.execute(
+                "INSERT INTO keys (digest, name, per_minute, per_month, created, rights) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING", row,
+            ).rowcount:  # fmt: skip
+                raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
         return key
 
     def remove_key(self, name: str) -> None:
         """Raises DragomanError where there is none of that name."""
-        if not self._change("DELETE FROM keys WHERE name = ?", name):
-            raise Error.UNKNOWN_NAME(f"key {name!r}: there is none of that name")
+        self._change_key("DELETE FROM keys WHERE name = ?", name)
+
+    def set_rights(self, name: str, rights: Collection[str]) -> None:
+        """Give a key these rights and no others. Raises DragomanError where there is none of that name."""
+        self._change_key("UPDATE keys SET rights = ?2 WHERE name = ?1", name, _written(rights))
+
+    def _change_key(self, sql: str, name: str, *values: object) -> None:
+        with self.database.change() as connection:
+            if not connection.execute(sql, (name, *values)).rowcount:
+                raise Error.UNKNOWN_NAME(f"key {name!r}: there is none of that name")
 
     def all_keys(self) -> list[Key]:
-        return [Key(*row) for row in self._rows("SELECT name, per_minute, per_month FROM keys ORDER BY name")]
+        return [_key(row) for row in self.database.rows(f"SELECT {_KEY} FROM keys ORDER BY name")]
 
     def key(self, given: str) -> Key | None:
         """The key that a client gave; None for one that is not known."""
-        rows = self._rows("SELECT name, per_minute, per_month FROM keys WHERE digest = ?", _hash(given))
-        return Key(*rows[0]) if rows else None
+        rows = self.database.rows(f"SELECT {_KEY} FROM keys WHERE digest = ?", _hash(given))
+        return _key(rows[0]) if rows else None
 
     def characters(self, name: str) -> int:
         """Characters that a key has had translated this month."""
-        rows = self._rows("SELECT characters FROM usage WHERE name = ? AND month = ?", name, _month())
-        return rows[0][0] if rows else 0
+        month = _month()
+        rows = self.database.rows("SELECT characters FROM usage WHERE name = ? AND month = ?", name, month)
+        return int(rows[0][0] if rows else 0) + self._uncounted.get((name, month), 0)
 
     def count(self, name: str, characters: int, limit: int | None = None) -> bool:
-        """Count characters of this month; False, and nothing is counted, if they would be more than `limit`."""
-        most = 2**62 if limit is None else limit
-        return self._change(
-            "INSERT INTO usage SELECT ?1, ?2, ?3 WHERE ?3 <= ?4 "
-            "ON CONFLICT DO UPDATE SET characters = characters + ?3 WHERE characters + ?3 <= ?4",
-            name, _month(), characters, most,
-        ) > 0  # fmt: skip
+        """Count characters of this month; False, and nothing is counted, if they would be more than `limit`.
 
-    def correct(self, correction: Correction, author: str = "") -> None:
-        """Keep a correction, in the place of an earlier one of the same text."""
-        self._change(
-            "INSERT INTO corrections (src_lang, tgt_lang, src, tgt, created, author) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET tgt = excluded.tgt, created = excluded.created, author = excluded.author",
-            *correction, time.time(), author,
-        )  # fmt: skip
+        Where another process holds the file they are counted here, and written later: nobody waits for that.
+        """
+        with self._counting:
+            if limit is not None and self.characters(name) + characters > limit:
+                return False
+            used = name, _month()
+            self._uncounted[used] = self._uncounted.get(used, 0) + characters
+            self._write_counted(patience=0)
+        return True
 
-    def forget(self, src_lang: str, tgt_lang: str, src: str) -> bool:
-        """Drop the correction of a text; False where there is none."""
-        statement = "DELETE FROM corrections WHERE src_lang = ? AND tgt_lang = ? AND src = ?"
-        return self._change(statement, src_lang, tgt_lang, src) > 0
-
-    def corrections(self, src_lang: str = "", tgt_lang: str = "") -> list[Correction]:
-        """All corrections, or those from one language to another, in the order they came."""
-        rows = self._rows(
-            "SELECT src_lang, tgt_lang, src, tgt FROM corrections "
-            "WHERE ? IN ('', src_lang) AND ? IN ('', tgt_lang) ORDER BY id",
-            src_lang, tgt_lang,
-        )  # fmt: skip
-        return [Correction(*row) for row in rows]
+    def _write_counted(self, patience: float) -> None:
+        rows = [(*used, characters) for used, characters in self._uncounted.items()]
+        if not rows:
+            return
+        try:
+            with self.database.change(patience) as connection:
+                connection.executemany(
+                    "INSERT INTO usage VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET characters = characters + ?3", rows
+                )
+        except DragomanError as error:
+            if error.code != Error.IN_USE:
+                raise
+        else:
+            self._uncounted.clear()
 
     def put_glossary(
         self, name: str, dictionaries: dict[tuple[str, str], str], author: str, old: StoredGlossary | None = None
     ) -> StoredGlossary:
         """Keep a glossary, in the place of an older one where there is one."""
-        id, created = (old.id, old.created) if old else (str(uuid.uuid4()), time.time())
-        listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()])
-        self._change("INSERT OR REPLACE INTO glossaries VALUES (?, ?, ?, ?, ?)", id, name, listed, created, author)
+        now = time.time()
+        id, created = (old.id, old.created) if old else (str(uuid.uuid4()), now)
+        listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()], ensure_ascii=False)
+        with self.database.change() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO glossaries (id, name, dictionaries, created, author, changed) "
+                "VALUES (?, ?, ?, ?, ?, ?)", (id, name, listed, created, author, now),
+            )  # fmt: skip
         return StoredGlossary(id, name, dictionaries, created)
 
-    def glossaries(self, author: str) -> list[StoredGlossary]:
-        rows = self._rows(
-            "SELECT id, name, dictionaries, created FROM glossaries WHERE author = ? ORDER BY created", author
-        )
+    def glossaries(self, author: str, id: str | None = None) -> list[StoredGlossary]:
+        """The glossaries of an author, or the one of an id among them."""
+        rows = self.database.rows(
+            "SELECT id, name, dictionaries, created FROM glossaries WHERE author = ?1 AND coalesce(?2, id) = id "
+            "ORDER BY created", author, id,
+        )  # fmt: skip
         return [
             StoredGlossary(id, name, {(src, tgt): entries for src, tgt, entries in json.loads(listed)}, created)
             for id, name, listed, created in rows
         ]
 
     def remove_glossary(self, id: str, author: str) -> None:
-        self._change("DELETE FROM glossaries WHERE id = ? AND author = ?", id, author)
+        with self.database.change() as connection:
+            connection.execute("DELETE FROM glossaries WHERE id = ? AND author = ?", (id, author))
+
+
+def _written(rights: Collection[str]) -> str:
+    for right in rights:
+        if right not in RIGHTS:
+            raise Error.UNKNOWN_NAME(f"right {right!r}: there is none of that name", f"take {' or '.join(RIGHTS)}")
+    return " ".join(sorted(set(rights)))
 
 
 def _hash(key: str) -> str:

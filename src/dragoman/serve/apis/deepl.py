@@ -214,7 +214,8 @@ def usage(call: Call) -> dict[str, int]:
 def add_document(call: Call, given: DocumentRequest) -> dict[str, str]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     src, tgt = _languages(call, given)
-    job = new_job(call, (src, tgt), _glossary(call, given, src, tgt), given.filename, "Invalid file: ")
+    choices = Choices(glossary=_glossary(call, given, src, tgt))
+    job = new_job(call, (src, tgt), choices, given.filename, "Invalid file: ")
     return {"document_id": job.id, "document_key": job.key}
 
 

@@ -166,8 +166,8 @@ def download_file(call: Call) -> Response:
 
 @api.operation("POST", "/suggest", "Suggest a better translation", {"success": True})
 def suggest(call: Call, given: Suggestion) -> dict[str, bool]:
-    require(call.server.settings.suggestions, "Suggestions are disabled on this server.")
-    call.server.correct(correction(call.server, given.source, given.target, given.q, given.s), call.client.name)
+    call.corrector.require("Suggestions are disabled on this server.")
+    call.corrector.add(correction(call.server, given.source, given.target, given.q, given.s))
     return {"success": True}
 
 
@@ -181,7 +181,7 @@ def frontend_settings(call: Call) -> dict[str, Any]:
         "frontendTimeout": 400,
         "apiKeys": server.settings.key_required,
         "keyRequired": server.settings.key_required,
-        "suggestions": server.settings.suggestions,
+        "suggestions": call.corrector.may_correct,
         "filesTranslation": server.settings.documents,
         "supportedFilesFormat": SUFFIXES,
         "language": {"source": source, "target": target},

@@ -2,7 +2,7 @@
 choose from, corrections, documents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import PurePath
@@ -21,6 +21,8 @@ from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.pipeline import Sentence, Translated
 from dragoman.serve.api import Api, Call, api_error, respond
 from dragoman.serve.apis import v1_models as models
+from dragoman.serve.corrections import Filter
+from dragoman.serve.corrector import record_of
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
@@ -103,7 +105,7 @@ def limits(call: Call) -> dict[str, Any]:
     return {
         **asdict(settings.limits),
         "key_required": settings.key_required,
-        "corrections": settings.suggestions,
+        "corrections": call.corrector.as_dict(),
         "documents": settings.documents,
         "formats": SUFFIXES,
         "glossary_terms": models.MAX_TERMS,
@@ -152,7 +154,7 @@ def _record(call: Call, text: str, tgt: str, answer: Answer, details: models.Det
         record.warnings = _records(item, notes=False)
         record.memory = [
             {"source": match.src, "target": match.tgt, "similarity": round(match.similarity, 4)}
-            for match in service.similar(answer.src, tgt, text)
+            for match in service.similar(answer.src, tgt, text, call.corrector.own_author)
         ]
     return record
 
@@ -306,40 +308,93 @@ def detect_languages(call: Call, given: models.DetectRequest) -> list[Any]:
     return found if isinstance(given.text, list) else found[0]
 
 
-def _require_corrections(call: Call) -> None:
-    require(call.server.settings.suggestions, "Corrections are not taken by this server")
+_CORRECTION = {"id": 7, "source": "de", "target": "en", "text": "Bier", "translation": "beer", "author": "anna",
+               "created": 1800000000.0, "state": "shared", "in_use": True}  # fmt: skip
 
 
-@api.operation("POST", "/v1/corrections", "Keep a better translation; it is used from now on", {"kept": True})
-def add_correction(call: Call, given: models.Correction) -> dict[str, bool]:
-    _require_corrections(call)
+@api.operation("POST", "/v1/corrections", "Keep a better translation; it is used from now on",
+               {"kept": True, **_CORRECTION})  # fmt: skip
+def add_correction(call: Call, given: models.Correction) -> dict[str, Any]:
+    call.corrector.require()
     made = correction(call.server, given.source, given.target, given.text, given.translation)
-    call.server.correct(made, call.client.name)
-    return {"kept": True}
+    return {"kept": True, **record_of(call.corrector.add(made, given.scope))}
 
 
-@api.operation("GET", "/v1/corrections", "The corrections, as JSON or TMX",
-               [{"source": "de", "target": "en", "text": "Bier", "translation": "beer"}])  # fmt: skip
-def corrections(call: Call, given: models.CorrectionsQuery) -> list[dict[str, str]] | Response:
-    _require_corrections(call)
-    src, tgt = (language(call.server, code) or "" for code in (given.source, given.target))
-    found = call.server.store.corrections(src, tgt)
+@api.operation("GET", "/v1/corrections", "The corrections that are in use, the newest first, or as TMX",
+               {"corrections": [_CORRECTION], "total": 1})  # fmt: skip
+def corrections(call: Call, given: models.CorrectionsQuery) -> dict[str, Any] | Response:
+    """Everybody's, your own, and what waits for your review."""
+    call.corrector.require()
+    src, tgt = (language(call.server, code) or code for code in (given.source, given.target))
+    chosen = call.corrector.seen(Filter(src, tgt, given.q, given.state))
+    kept = call.server.store.corrections
     if given.format != "tmx":
-        return [dict(zip(("source", "target", "text", "translation"), one, strict=True)) for one in found]
+        listed = kept.matching(chosen, given.offset, given.limit)
+        return {"corrections": [record_of(one) for one in listed], "total": kept.count(chosen)}
     if not (src and tgt):
         raise ApiError(400, "a TMX is of two languages: give source and target")
-    data, name = tmx_of([(item.src, item.tgt) for item in found], src, tgt), f"corrections.{src}-{tgt}.tmx"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(data, media_type="application/x-tmx+xml", headers=headers)
+    pairs = [(one.correction.src, one.correction.tgt) for one in reversed(kept.matching(chosen))]
+    headers = {"Content-Disposition": f'attachment; filename="corrections.{src}-{tgt}.tmx"'}
+    return Response(tmx_of(pairs, src, tgt), media_type="application/x-tmx+xml", headers=headers)
 
 
-@api.operation("DELETE", "/v1/corrections", "Forget a correction", {"forgotten": True})
-def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool]:
-    _require_corrections(call)
+@api.operation("DELETE", "/v1/corrections", "Forget the correction of a text", {"forgotten": True})
+def forget_correction_of(call: Call, given: models.ForgetRequest) -> dict[str, bool]:
+    """Your own, or else everybody's."""
+    call.corrector.require()
     src, tgt = languages_of(call, given, auto=False)
-    if not call.server.forget(src, tgt, given.text.strip()):
+    own, kept = call.corrector.own_author, call.server.store.corrections
+    one = kept.find(src, tgt, given.text, own) if own is not None else None
+    if (one := one or kept.find(src, tgt, given.text)) is None:
         raise ApiError(404, "There is no correction of this text")
+    call.corrector.forget(one.id)
     return {"forgotten": True}
+
+
+def _id(call: Call) -> int:
+    """The id in the address of a request."""
+    call.corrector.require()
+    id = str(call.request.path_params["id"])
+    if not (id.isascii() and id.isdecimal() and len(id) < 19):
+        raise ApiError(404, "There is no such correction")
+    return int(id)
+
+
+@api.operation("GET", "/v1/corrections/{id}", "A correction, and what stood in its place before",
+               {**_CORRECTION, "before": [_CORRECTION]})  # fmt: skip
+def correction_by_id(call: Call) -> dict[str, Any]:
+    one = call.corrector.get(_id(call))
+    return {**record_of(one), "before": [record_of(old) for old in call.server.store.corrections.history(one)]}
+
+
+@api.operation("DELETE", "/v1/corrections/{id}", "Forget a correction", {"forgotten": True})
+def forget_correction(call: Call) -> dict[str, bool]:
+    call.corrector.forget(_id(call))
+    return {"forgotten": True}
+
+
+@api.operation("POST", "/v1/corrections/{id}/undo", "Take a correction back: what was before is in use again",
+               {"in_use": _CORRECTION})  # fmt: skip
+def undo_correction(call: Call) -> dict[str, Any]:
+    before = call.corrector.undo(_id(call))
+    return {"in_use": None if before is None else record_of(before)}
+
+
+@api.operation("POST", "/v1/corrections/{id}/restore", "Use a correction again that is not in use", _CORRECTION)
+def restore_correction(call: Call) -> Mapping[str, Any]:
+    return record_of(call.corrector.restore(_id(call)))
+
+
+@api.operation("POST", "/v1/corrections/{id}/approve", "Use a correction that waits for review for everybody",
+               _CORRECTION)  # fmt: skip
+def approve_correction(call: Call) -> Mapping[str, Any]:
+    return record_of(call.corrector.review(_id(call), approved=True))
+
+
+@api.operation("POST", "/v1/corrections/{id}/reject", "Leave a correction that waits for review to its author",
+               _CORRECTION)  # fmt: skip
+def reject_correction(call: Call) -> Mapping[str, Any]:
+    return record_of(call.corrector.review(_id(call), approved=False))
 
 
 @api.operation("POST", "/v1/documents", "Hand in a document", {"id": "9F2C...", "key": "51AB...", "state": "queued"},
@@ -347,7 +402,8 @@ def forget_correction(call: Call, given: models.ForgetRequest) -> dict[str, bool
 def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     options = Options(columns=names_in(given.columns), bilingual=given.bilingual)
-    job = new_job(call, languages_of(call, given, auto=True), _glossary(call, given.glossary), options=options)
+    choices = Choices(glossary=_glossary(call, given.glossary))
+    job = new_job(call, languages_of(call, given, auto=True), choices, options=options)
     return {"id": job.id, "key": job.key, **_job_record(job)}
 
 

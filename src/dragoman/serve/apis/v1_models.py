@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from pydantic_core import from_json
 
+from dragoman.serve.corrector import Scope
 from dragoman.serve.requests import Detected
 from dragoman.serve.service import AUTO
 from dragoman.text.glossary import Glossary
@@ -82,6 +83,7 @@ class Correction(BaseModel):
     target: TargetCode
     text: Annotated[Filled, Field(examples=["Bier"])]
     translation: Annotated[Filled, Field(examples=["beer"])]
+    scope: Scope | None = Field(None, description="For your own texts, or for everybody's.")
 
 
 class ForgetRequest(Pair):
@@ -91,7 +93,11 @@ class ForgetRequest(Pair):
 class CorrectionsQuery(BaseModel):
     source: str = ""
     target: str = ""
-    format: str = ""
+    q: str = Field("", description="A part of the text or of its translation, in any case.")
+    state: Literal["", "own", "pending", "rejected", "shared"] = ""
+    format: Literal["", "json", "tmx"] = ""
+    offset: int = Field(0, ge=0, le=10**9)
+    limit: int = Field(50, ge=1, le=500)
 
 
 class GlossaryRequest(BaseModel):
