@@ -345,6 +345,22 @@ def test_a_text_that_is_too_long_is_told_at_the_field_and_nothing_is_done_silent
     assert len(page.input_value("#text")) == 5001
 
 
+def test_a_language_that_is_not_served_is_told_at_the_field(open_page: Callable[..., Any]) -> None:  # noqa: F811
+    page = open_page("#auto/de/")
+    page.fill("#text", "La niña pequeña está durmiendo en la cama de su habitación.")
+    page.wait_for_selector(".pane:nth-child(1) .error:has-text('Spanish, which is not translated here.')")
+    assert page.inner_text("#output") == ""
+    page.click(".pane:nth-child(1) button:text-is('English')")
+    assert page.input_value("#source") == "en"
+    wait_done(page)
+    assert page.query_selector(".pane:nth-child(1) .error") is None
+    page.select_option("#source", "auto")
+    page.fill("#text", "Der Mann schläft heute in seinem Haus auf der Straße.")
+    page.wait_for_selector("text=The text is in German already.")
+    page.click("button:text-is('Translate it to English')")
+    assert page.input_value("#target") == "en"
+
+
 def test_the_list_of_other_words_closes_and_gives_the_focus_back(open_page: Callable[..., Any]) -> None:  # noqa: F811
     words = {"translations": [{"text": f"der {one}", "score": -1} for one in ("Wolf", "Kater", "Ochse")]}
     slow = Answers({"json": words}, {"json": words}, "hold", "hold")

@@ -13,6 +13,7 @@ from tests.errors import raises_error
 from dragoman.errors import Error
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import TranslationMemory, from_memory
+from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.warnings import WarningKind
 from dragoman.text.glossary import Glossary
 
@@ -113,6 +114,24 @@ def test_threads_look_up_while_entries_come_and_go() -> None:
         assert memory.like("der Hundd 7")[0].tgt == "the dog 7"
     changing.join()
     assert len(memory) == 55
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_was_corrected_is_found_inside_of_longer_texts(cut: bool) -> None:
+    memory = TranslationMemory([("Ein Hund läuft. Er bellt.", "A barking dog runs."), ("Es regnet.", "It is raining.")])
+    splitter = Splitter(("de", "en"), sentences=cut, is_whole=memory.__contains__)
+
+    def pieces(text: str) -> list[str]:
+        return [piece.text for piece in splitter.pieces(text)]
+
+    assert pieces("Heute. Ein Hund läuft. Er bellt. Morgen.\n- Es regnet. Immer.") == [
+        "Heute.", "Ein Hund läuft. Er bellt.", "Morgen.", "Es regnet.", "Immer.",
+    ]  # fmt: skip
+    others = "Er bellt. Ein Hund läuft. Wer weiß?"
+    assert pieces(others) == (["Er bellt.", "Ein Hund läuft.", "Wer weiß?"] if cut else [others])
+    assert pieces("Es regnet. Es regnet. Ein Hund. Eine Katze. Es regnet.") == [
+        "Es regnet.", "Es regnet.", *(["Ein Hund.", "Eine Katze."] if cut else ["Ein Hund. Eine Katze."]), "Es regnet.",
+    ]  # fmt: skip
 
 
 def test_a_translator_that_remembers_makes_the_rest() -> None:

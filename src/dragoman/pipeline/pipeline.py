@@ -145,7 +145,7 @@ class Pipeline:
             return tokenizer.vocab_size < FEW_TOKENS or any(len(tokenizer.encode(form)) == 1 for form in forms)
 
         return Splitter(
-            self.languages, self.sentences, self.numbers, lambda text: memory is not None and text in memory, is_word,
+            self.languages, self.sentences, self.numbers, None if memory is None else memory.__contains__, is_word,
             self.count,
         )  # fmt: skip
 

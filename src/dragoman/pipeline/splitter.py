@@ -22,6 +22,9 @@ Where fewer have, sentence by sentence is better all the same: LibreOffice's hel
 gains 1.5 BLEU by it (docs/log.md).
 """
 
+TOGETHER = 8
+"""Sentences of a text that may have a translation together, at most."""
+
 _LETTER = re.compile(r"[^\W\d_]")
 _BREAK = re.compile(
     r"(?P<path>(?<![A-Za-z])[A-Za-z]:\\(?:[\w.+@~()-]{1,64}(?: [\w.+@~()-]{1,64}){0,2}(?<!\.)\\){0,16}[\w.+@~()-]*)"
@@ -78,8 +81,8 @@ class Splitter:
     sentences: bool = True
     numbers: bool = False
     """Pieces without letters are translated too: the run was trained on such text."""
-    is_whole: Callable[[str], bool] = lambda _: False
-    """True for a text that is not to be cut, as all of it has a translation already."""
+    is_whole: Callable[[str], bool] | None = None
+    """True for a text, or sentences in one, that is not to be cut, as all of it has a translation already."""
     is_word: Callable[[str], bool] = lambda _: True
     """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
     count: Callable[[int], None] = lambda _: None
@@ -92,7 +95,7 @@ class Splitter:
         """
         check()
         read = masked(text)
-        if read is None or self.is_whole(text):
+        if read is None or (self.is_whole is not None and self.is_whole(text)):
             spans = [_trimmed(text, 0, len(text))]
         else:
             spans = [span for section in self._sections(read) for span in self._cut(read, section, codes)]
@@ -125,13 +128,41 @@ class Splitter:
         Tags and codes are looked through, and what stands between two sentences is part of neither.
         """
         read, places = _without_tags(text, section, codes)
-        cuts = sentences(read, self.languages[0]) if self.sentences else [Span(0, len(read))]
-        for cut in cuts:
+        for cut in self._sentences(read):
             span = _trimmed(read, *cut)
             mark = None if self.numbers else _MARK.match(read, *span)
             span = span if mark is None else Span(mark.end(), span.end)
             if span.start < span.end:
                 yield _with_own_tags(text, section, Span(places[span.start], places[span.end - 1] + 1))
+
+    def _sentences(self, read: str) -> Iterator[Span]:
+        """The sentences of a section; those as one that have a translation together. Where texts are not cut into
+        sentences, what stands between such ones, or all of it."""
+        if self.is_whole is None and not self.sentences:
+            yield Span(0, len(read))
+            return
+        spans = sentences(read, self.languages[0])
+        at = begun = 0
+        while at < len(spans):
+            together = self._together(read, spans[at : at + TOGETHER])
+            if together and begun < at:
+                yield Span(spans[begun].start, spans[at - 1].end)
+            if together or self.sentences:
+                end = at + max(1, together)
+                yield Span(spans[at].start, spans[end - 1].end)
+                begun = at = end
+            else:
+                at += 1
+        if begun < at:
+            yield Span(spans[begun].start, spans[-1].end)
+
+    def _together(self, read: str, spans: Sequence[Span]) -> int:
+        """The number of sentences from the first on that have a translation together, the largest; 0: none has."""
+        if self.is_whole is None:
+            return 0
+        mark = None if self.numbers else _MARK.match(read, *spans[0])
+        start = spans[0].start if mark is None else mark.end()
+        return next((end for end in range(len(spans), 0, -1) if self.is_whole(read[start : spans[end - 1].end])), 0)
 
     def is_text(self, piece: str) -> bool:
         """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""

@@ -4,6 +4,7 @@ import { t } from "./messages.js";
 
 export const RTL = new Set(["ar", "fa", "he", "ur", "yi", "ps", "sd", "ug", "dv"]);
 export const AUTO = "auto";
+const CHOICES = 6; // languages that are offered in the place of another
 
 export function nameOf(code, languages) {
   return languages.find((one) => one.code === code)?.name ?? code;
@@ -37,4 +38,14 @@ export function LanguageBar({ languages, targets, source, setSource, target, set
       </select>
     </div>
   </div>`;
+}
+
+// A text in a language that is not translated here: which one, what can be done, and that the guess may be wrong.
+export function NotServed({ detected, languages, setSource }) {
+  const sources = languages.filter((one) => one.targets.length);
+  const values = { language: detected.name };
+  return html`<div class="notes" role="alert"><p class="error">${detected.confidence < 0.5 ? t("This is perhaps {language}, which is not translated here.", values) : t("This is {language}, which is not translated here.", values)}</p>
+    <div class="row"><span>${t("If it is another language, choose it:")}</span>
+    ${sources.slice(0, CHOICES).map((one) => html`<button onClick=${() => setSource(one.code)}>${one.name}</button>`)}
+    ${sources.length > CHOICES && html`<button onClick=${() => document.getElementById("source").focus()}>…</button>`}</div></div>`;
 }

@@ -9,7 +9,7 @@ import { Differences } from "./differences.js";
 import { textFile } from "./documents.js";
 import { countTerms, Glossary } from "./glossary.js";
 import { History, useHistory } from "./history.js";
-import { AUTO, LanguageBar, nameOf } from "./languages.js";
+import { AUTO, LanguageBar, nameOf, NotServed } from "./languages.js";
 import { t } from "./messages.js";
 import { focusWord, Marked, Output } from "./output.js";
 import { isCorrected, Remarks } from "./remarks.js";
@@ -137,6 +137,8 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
     }
   }
 
+  const notServed = problem?.details?.code === "language-not-served" ? problem.details.detected : null;
+  const isInTarget = isWhole && source === AUTO && found.source === target;
   const toggle = (name) => setPanel(panel === name ? "" : name);
   const sure = found.detected && found.detected.confidence < UNSURE ? ` ${t("(not sure)")}` : "";
   const similar = isCorrected(found) ? [] : found.memory.filter((one) => one.similarity < 1);
@@ -156,6 +158,9 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
         ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
           <div class="row"><button onClick=${() => typeOver(cut(text, 0, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
           ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
+        ${notServed && html`<${NotServed} detected=${notServed} ...${{ languages, setSource }} />`}
+        ${isInTarget && html`<div class="notes"><p>${t("The text is in {language} already.", { language: nameOf(target, languages) })}
+          ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code, languages) })}</button>`)}</p></div>`}
         <div class="tools">
           <button onClick=${() => typeOver("", setText)} disabled=${!text}>${t("Clear")}</button>
           <span class=${`counter${over > 0 ? " over" : ""}`}>${length.toLocaleString()} / ${limit.toLocaleString()}${over > 0 ? `: ${t("too long")}` : ""}</span>
@@ -169,7 +174,7 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
         ${draft && html`<${Draft} ...${{ draft, isBeside, rights, change, onKeep }} cancel=${() => setDraft(null)} />`}
         <div class="notes" aria-live="polite">
           ${retry && html`<${Retry} retry=${retry} />`}
-          ${problem && html`<p class="error">${problem.message} <button onClick=${translation.translateNow}>${t("Try again")}</button></p>`}
+          ${problem && !notServed && html`<p class="error">${problem.message} <button onClick=${translation.translateNow}>${t("Try again")}</button></p>`}
           ${said && html`<p>${said.line} ${said.action && html`<button onClick=${said.action.work}>${said.action.name}</button>`}</p>`}
         </div>
         ${isWhole && html`<${Remarks} found=${found} />`}
