@@ -45,9 +45,11 @@ NOT_OURS = {
     "test_usage_team_document_limit",
     "test_translate_document_with_manual_timeout_fails", "test_document_failure_during_translation",
     "test_translate_document_low_level", "test_translate_document_request_fields", "test_translate_with_retries",
+    "test_formality", "test_translate_document_formality", "test_language",
     "tests/test_rephrase_text.py", "tests/test_style_rules.py", "tests/test_translation_memories.py",
 }  # fmt: skip
-"""Tests of deepl-python that need faults of DeepL's mock server, or parts of its API that are left out."""
+"""Tests of deepl-python that need faults of DeepL's mock server, or parts of its API that are left out: no model here
+has a formality, and a request that insists on one is refused."""
 
 
 class Missing(Exception):
@@ -189,6 +191,29 @@ await one.deleteGlossary(terms);
 fs.writeFileSync("a.txt", "proton beam");
 await one.translateDocument("a.txt", "b.txt", "en", "de");
 assert.equal(fs.readFileSync("b.txt", "utf8"), "Protonenstrahl");
+const client = new deepl.DeepLClient({KEY!r}, {{ serverUrl: {url!r} }});
+const dictionary = (from, to, entries) => ({{
+  sourceLangCode: from, targetLangCode: to, entries: new deepl.GlossaryEntries({{ entries }})
+}});
+const many = await client.createMultilingualGlossary("y", [
+  dictionary("en", "de", {{ artist: "Maler" }}), dictionary("en", "fr", {{ artist: "peintre" }})
+]);
+assert.equal(many.dictionaries.length, 2);
+assert.equal((await client.translateText("artist", "en", "fr", {{ glossary: many }})).text, "peintre");
+const newer = dictionary("en", "de", {{ artist: "Malerin", prize: "Preis" }});
+await client.updateMultilingualGlossaryDictionary(many, newer);
+await client.updateMultilingualGlossaryName(many, "z");
+const kept = await client.getMultilingualGlossary(many.glossaryId);
+assert.deepEqual([kept.name, kept.dictionaries.map((one) => one.entryCount).sort()], ["z", [1, 2]]);
+const entries = await client.getMultilingualGlossaryDictionaryEntries(many, "en", "de");
+assert.deepEqual(entries.entries.entries(), {{ artist: "Malerin", prize: "Preis" }});
+await client.replaceMultilingualGlossaryDictionary(many, dictionary("en", "fr", {{ prize: "prix" }}));
+await client.deleteMultilingualGlossaryDictionary(many, "en", "de");
+assert.equal((await client.listMultilingualGlossaries())[0].dictionaries.length, 1);
+const csv = await client.createMultilingualGlossaryWithCsv("c", "en", "de", "artist,Maler");
+assert.equal(csv.dictionaries[0].entryCount, 1);
+await client.deleteMultilingualGlossary(csv);
+await client.deleteMultilingualGlossary(many);
 """,
     )  # fmt: skip
 

@@ -293,3 +293,57 @@ def test_a_document_in_a_language_that_is_not_served_is_refused() -> None:
             assert (state["state"], state["code"]) == ("error", code)
 
     asyncio.run(asked(ask))
+
+
+def test_each_parameter_of_deepl_is_done_or_refused_by_its_name() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        good = {"text": "the dog", **DEEPL_PAIR}
+        for name, value in (
+            ("style_id", "a"), ("custom_instructions", ["be short"]), ("translation_memory_id", "a"),
+            ("formality", "more"), ("model_type", "fast"), ("split_sentences", "2"), ("tag_handling", "md"),
+            ("glossary_ids", ["a"] * 6), ("formality", "loud"), ("preserve_formatting", "perhaps"),
+            ("enable_beta_languages", 7),
+        ):  # fmt: skip
+            answer = await client.post("/v2/translate", json={**good, name: value})
+            assert (answer.status_code, name in answer.json()["message"]) == (400, True), (name, answer.text)
+        for name, value in (
+            ("style_id", ""), ("formality", "prefer_more"), ("model_type", "latency_optimized"),
+            ("split_sentences", "0"), ("enable_beta_languages", True), ("tag_handling_version", "v2"),
+            ("translation_memory_threshold", 80),
+        ):  # fmt: skip
+            answer = await client.post("/v2/translate", json={**good, name: value})
+            assert answer.status_code == 200, (name, answer.text)
+        hinted = await client.post("/v2/translate", json={**good, "context": "an animal"})
+        assert (hinted.status_code, hinted.headers["x-ignored-parameters"]) == (200, "context")
+        kept = await client.post("/v2/translate", json={**good, "text": "The dog!", "preserve_formatting": True})
+        text = kept.json()["translations"][0]["text"]
+        assert (text[0].isupper(), text[-1] in "!.") == (True, True)
+        lines = [await client.post("/v2/translate", json={**good, "text": text, "split_sentences": way})
+                 for text, way in (("the dog\nsees", "nonewlines"), ("the dog sees", "1"))]  # fmt: skip
+        assert lines[0].json() == lines[1].json()
+        for wanted, status in (("docx", 400), ("txt", 200), (".TXT", 200)):
+            form = {**DEEPL_PAIR, "output_format": wanted}
+            answer = await client.post("/v2/document", data=form, files={"file": ("a.txt", b"the dog")})
+            assert answer.status_code == status, answer.text
+
+    asyncio.run(asked(ask))
+
+
+def test_parts_of_fields_are_put_together_as_deepl_node_and_php_send_them() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        form = {"name": "n"}
+        for place, (term, target) in enumerate((("dog", "Rüde"), ("man", "Kerl"))):
+            form |= {f"dictionaries[{place}].{name}": value for name, value in ENTRIES.items()}
+            form[f"dictionaries[{place}].entries"] = f"{term}\t{target}"
+        made = (await client.post("/v3/glossaries", data=form)).json()
+        assert [one["entry_count"] for one in made["dictionaries"]] == [1]
+        second = (await client.post("/v3/glossaries", data={**form, "dictionaries[1].entries": "dog\tHund"})).json()
+        good = {"text": "the dog sleeps", **DEEPL_PAIR}
+        ids = [second["glossary_id"], made["glossary_id"]]
+        several = await client.post("/v2/translate", json={**good, "glossary_ids": ids})
+        assert several.status_code == 200
+        for fields in ({"text[]": ["a", "b"]}, {"text[0]": "a", "text[1]": "b"}):
+            answer = await client.post("/v2/translate", data={**DEEPL_PAIR, **fields})
+            assert len(answer.json()["translations"]) == 2
+
+    asyncio.run(asked(ask))

@@ -21,7 +21,7 @@ from dragoman.progress import say
 from dragoman.serve.clients import Client
 from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, ApiError
-from dragoman.serve.http import parameters_of, read_body
+from dragoman.serve.http import closing_files, parameters_of, read_body
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
 from dragoman.serve.state import Server
 
@@ -146,6 +146,10 @@ class Api:
     def _handled(self, server: Server, operation: Operation, request: Request, body: bytes) -> Any:
         """The answer, or an awaitable of it."""
         parameters = parameters_of(request, body)
+        with closing_files(parameters):
+            return self._of_handler(server, operation, request, parameters)
+
+    def _of_handler(self, server: Server, operation: Operation, request: Request, parameters: dict[str, Any]) -> Any:
         gate = server.gate
         client = gate.known(request) if operation.public else gate.authenticate(request, parameters.get("api_key"))
         call = Call(server, request, client, parameters)

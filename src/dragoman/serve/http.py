@@ -3,7 +3,8 @@
 import asyncio
 import codecs
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -17,6 +18,7 @@ from dragoman.serve.settings import Limits
 
 FIELDS = 1000
 """Fields of a form, at most."""
+_PART = re.compile(r"(\w+)\[(\w*)\](?:\.(\w+))?")
 _FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
@@ -56,7 +58,7 @@ def parameters_of(request: Request, body: bytes) -> dict[str, Any]:
     parameters = _merged(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in _FORMS:
-        return parameters | _merged(asyncio.run(_form(request, body, kind))) if body else parameters
+        return parameters | _nested(_merged(asyncio.run(_form(request, body, kind)))) if body else parameters
     if body and (kind == "application/json" or body.lstrip()[:1] == b"{"):
         return parameters | _json(body)
     return parameters
@@ -122,13 +124,45 @@ def _merged(items: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return {name: several if len(several) > 1 else several[0] for name, several in values.items()}
 
 
+def _nested(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a form, with those that are parts of others put together: `text[]`, `text[0]`, and
+    `dictionaries[0].source_lang`, as deepl-node sends it."""
+    whole: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in fields.items():
+        if (found := _PART.fullmatch(name)) is None:
+            whole[name] = value
+            continue
+        outer, place, inner = found.groups()
+        if inner:
+            parts.setdefault(outer, {}).setdefault(place, {})[inner] = value
+        else:
+            parts.setdefault(outer, {}).update({f"{place} {row}": one for row, one in enumerate(_listed(value))})
+    return {name: list(several.values()) for name, several in parts.items()} | whole
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@contextmanager
+def closing_files(parameters: Mapping[str, Any]) -> Iterator[None]:
+    """Close the files of a form, whether they were read or not."""
+    try:
+        yield
+    finally:
+        for value in parameters.values():
+            for one in _listed(value):
+                if isinstance(one, UploadFile):
+                    one.file.close()
+
+
 def file_of(parameters: Mapping[str, Any], limits: Limits) -> tuple[str, bytes]:
     """The name and the bytes of the file in a form. Raises ApiError if there is none or it does not fit."""
     upload = parameters.get("file")
     if not isinstance(upload, UploadFile):
         raise ApiError(400, "Invalid request: missing file parameter")
-    with upload.file as file:
-        data = file.read()
+    data = upload.file.read()
     if not upload.filename or not data:
         raise ApiError(400, "Invalid request: empty file")
     if len(data) > limits.file_bytes:

@@ -1,11 +1,13 @@
 """A subset of DeepL's API: texts, documents, glossaries, usage (developers.deepl.com, version 2).
 
-Formality, context, style rules and custom instructions are taken and change nothing: our models know none of them.
+What our models cannot do is refused by its name (`REFUSED`, and a formality that is insisted on). `context`, a hint
+that DeepL may leave out of account too, is named in the answer's header X-Ignored-Parameters.
 """
 
 import re
 from collections.abc import Awaitable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -15,8 +17,9 @@ from starlette.responses import PlainTextResponse, Response
 from dragoman.errors import DragomanError
 from dragoman.formats import tagged
 from dragoman.formats.base import Tags
+from dragoman.formats.pdf import output_path
 from dragoman.languages.codes import name_of
-from dragoman.serve.api import Api, Call
+from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
@@ -32,8 +35,10 @@ VARIANTS = {
     "zh": {"ZH-HANS": "Chinese (simplified)"},
 }
 """Target codes of languages that have several, and their names."""
-FORMAL = ("de", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru")
-"""Languages for which a formality is taken, as DeepL does; our models have no such choice: it changes nothing."""
+REFUSED = ("style_id", "custom_instructions", "translation_memory_id")
+"""Parameters that no model here has anything for."""
+MOST_GLOSSARIES = 5
+"""Glossaries of a request, as at DeepL."""
 Dictionaries = dict[tuple[str, str], str]
 NO_LIMIT = 10**12
 """Characters a month that a client without a limit is told."""
@@ -53,6 +58,8 @@ def _names(value: Any) -> Any:
     return [name.strip() for one in values for name in str(one).split(",") if name.strip()]
 
 
+Texts = Annotated[list[str], BeforeValidator(_as_list)]
+Formality = Annotated[Literal["", "default", "more", "less", "prefer_more", "prefer_less"], BeforeValidator(_lower)]
 TagNames = Annotated[list[str], BeforeValidator(_names), Field(examples=[["x"]])]
 
 
@@ -66,10 +73,22 @@ class Options(BaseModel):
     target_lang: Target
     source_lang: str = Field("", examples=["DE"])
     glossary_id: str = ""
+    glossary_ids: Texts = []
+    formality: Formality = ""
+    style_id: str = Field("", description="Refused: there are no style rules.")
+    custom_instructions: Texts = Field([], description="Refused: no model here follows instructions.")
+    translation_memory_id: str = Field("", description="Refused: corrections are used without being named.")
+    translation_memory_threshold: int = 0
+    enable_beta_languages: bool = Field(False, description="Changes nothing: no language here is a beta.")
+
+    @property
+    def glossaries(self) -> list[str]:
+        return [self.glossary_id] if self.glossary_id else self.glossary_ids
 
 
 class TranslateRequest(Options):
-    text: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1, examples=[["Ich möchte ein Bier."]])]
+    text: Annotated[Texts, Field(min_length=1, examples=[["Ich möchte ein Bier."]])]
+    context: str = Field("", description="A hint that changes nothing, which the answer's header says.")
     tag_handling: Literal["", "xml", "html"] = ""
     tag_handling_version: Literal["", "v1", "v2"] = ""
     ignore_tags: TagNames = []
@@ -77,11 +96,13 @@ class TranslateRequest(Options):
     non_splitting_tags: TagNames = []
     outline_detection: bool = True
     split_sentences: Annotated[Literal["0", "1", "nonewlines", "true", "false"], BeforeValidator(_lower)] = "1"
-    formality: Annotated[
-        Literal["", "default", "more", "less", "prefer_more", "prefer_less"], BeforeValidator(_lower)
-    ] = ""
+    preserve_formatting: bool = Field(
+        False, description="The case of the first letter and the mark at the end stay those of the text."
+    )
     show_billed_characters: bool = True
-    model_type: str = ""
+    model_type: Literal["", "quality_optimized", "prefer_quality_optimized", "latency_optimized"] = Field(
+        "", description="There is one model: the answer's `model_type_used` says which kind."
+    )
 
 
 class LanguagesQuery(BaseModel):
@@ -90,6 +111,7 @@ class LanguagesQuery(BaseModel):
 
 class DocumentRequest(Options):
     filename: str = ""
+    output_format: str = Field("", description="Only the format that the document comes back in anyway.")
 
 
 class KeyOfDocument(BaseModel):
@@ -133,41 +155,90 @@ api = Api("DeepL", lambda error: {"message": error.message}, _complaint)
 
 
 def _languages(call: Call, given: Options) -> tuple[str, str]:
-    """The languages of a request, as they are served; `auto` where no source is given."""
+    """The languages of a request, as they are served; `auto` where no source is given. Raises ApiError for others, and
+    for what cannot be done in them."""
     tgt = language(call.server, given.target_lang)
     src = language(call.server, given.source_lang) if given.source_lang else AUTO
     if src is None:
         raise ApiError(400, "Value for 'source_lang' not supported.")
     if tgt is None or (src not in (AUTO, tgt) and tgt not in call.server.service.languages().get(src, ())):
         raise ApiError(400, "Value for 'target_lang' not supported.")
+    if given.formality in ("more", "less"):
+        raise ApiError(400, "Target language does not support the formality parameter.")
+    for name in REFUSED:
+        if getattr(given, name):
+            raise ApiError(400, f"Value for '{name}' not supported: this server has none.")
     return src, tgt
 
 
 @api.operation("POST", "/v2/translate", "Translate up to 128 texts",
                {"translations": [{"detected_source_language": "DE", "text": "I would like a beer."}]})  # fmt: skip
-def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
+def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
     check_size(call.server, given.text)
     src, tgt = _languages(call, given)
-    if given.formality in ("more", "less") and tgt not in FORMAL:
-        raise ApiError(400, "Target language does not support the formality parameter.")
     split = False if given.split_sentences in ("0", "false") else None
+    joined = given.split_sentences not in ("1", "true") and not given.tag_handling
+    texts = [_LINE_END.sub(" ", text) for text in given.text] if joined else given.text
     choices = Choices(
         given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given)
     )
-    work, tokens = planned(call, given.text, src, tgt, choices)
+    work, tokens = planned(call, texts, src, tgt, choices)
 
-    def answer(handle: RequestHandle) -> dict[str, Any]:
+    def answer(handle: RequestHandle) -> Response:
         records = []
         for text, one in zip(given.text, work(handle), strict=True):
-            record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": one.item.best.text}
+            made = one.item.best.text
+            if given.preserve_formatting:
+                made = with_edges_of(text, made)
+            record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": made}
             if given.show_billed_characters:
                 record["billed_characters"] = len(text)
             if given.model_type:
                 record["model_type_used"] = "quality_optimized"
             records.append(record)
-        return {"translations": records}
+        response = respond({"translations": records})
+        if given.context:
+            response.headers["X-Ignored-Parameters"] = "context"
+        return response
 
     return call.run(answer, tokens)
+
+
+_LINE_END = re.compile(r"(?<=\S)[^\S\n]*\n\s*(?=\S)")
+_AROUND = re.compile(r"\s+|<[^<>]*>")
+_MARKS = ".!?…:;,。！？：；，"
+
+
+def with_edges_of(text: str, translation: str) -> str:
+    """A translation whose first letter has the case of the text's, and that ends with a mark only where the text does.
+
+    >>> with_edges_of("hund", "Dog."), with_edges_of("<b>Guten Tag!</b>", "<b>good day</b>"), with_edges_of("ja", "USA")
+    ('dog', '<b>Good day!</b>', 'USA')
+    """
+    (_, old, _), (start, new, end) = _parted(text), _parted(translation)
+    if not old or not new:
+        return translation
+    mark = old[len(old.rstrip(_MARKS)) :]
+    bare = new.rstrip(_MARKS)
+    new = bare + ((new[len(bare) :] or mark) if mark else "")
+    if old[0].isupper():
+        new = new[0].upper() + new[1:]
+    elif old[0].islower() and not new[1:2].isupper() and new[1:2].isalpha():
+        new = new[0].lower() + new[1:]
+    return start + new + end
+
+
+def _parted(text: str) -> tuple[str, str, str]:
+    """White space and tags before a text, the text, and those after it."""
+    around = [match.span() for match in _AROUND.finditer(text)]
+    start, end = 0, len(text)
+    for first, last in around:
+        if first == start:
+            start = last
+    for first, last in reversed(around):
+        if last == end and first >= start:
+            end = first
+    return text[:start], text[start:end], text[end:]
 
 
 def _tags(given: TranslateRequest) -> Tags:
@@ -195,7 +266,7 @@ def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
     records = []
     for code in sorted({tgt for reach in known.values() for tgt in reach}):
         for variant, name in VARIANTS.get(code, {code.upper(): name_of(code)}).items():
-            records.append({"language": variant, "name": name, "supports_formality": code in FORMAL})
+            records.append({"language": variant, "name": name, "supports_formality": False})
     return records
 
 
@@ -214,6 +285,10 @@ def usage(call: Call) -> dict[str, int]:
 def add_document(call: Call, given: DocumentRequest) -> dict[str, str]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     src, tgt = _languages(call, given)
+    name = given.filename or getattr(call.parameters.get("file"), "filename", "")
+    comes_back = output_path(Path(name)) if name.lower().endswith(".pdf") else Path(name)
+    if given.output_format and f".{given.output_format.lower().lstrip('.')}" != comes_back.suffix.lower():
+        raise ApiError(400, "Value for 'output_format' not supported: a document comes back in the format it has.")
     choices = Choices(glossary=_glossary(call, given, src, tgt))
     job = new_job(call, (src, tgt), choices, given.filename, "Invalid file: ")
     return {"document_id": job.id, "document_key": job.key}
@@ -246,15 +321,20 @@ def document_result(call: Call, given: KeyOfDocument) -> Response:
 
 
 def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None:
-    """The glossary that a request names."""
-    if not given.glossary_id:
+    """The glossary that a request names. Of several, the first that has a term counts."""
+    if not given.glossaries:
         return None
+    if len(given.glossaries) > MOST_GLOSSARIES or (given.glossary_id and given.glossary_ids):
+        raise ApiError(400, f"Value for 'glossary_ids' not supported: at most {MOST_GLOSSARIES}, and no glossary_id.")
     if src == AUTO:
         raise ApiError(400, "Use of a glossary requires the source_lang parameter to be specified.")
-    entries = _stored(call, given.glossary_id).dictionaries.get((src, tgt))
-    if entries is None:
-        raise ApiError(400, "The glossary is of other languages.")
-    return check_terms(call.server, Glossary(dict(line.split("\t") for line in entries.splitlines())))
+    terms: dict[str, str] = {}
+    for id in given.glossaries:
+        entries = _stored(call, id).dictionaries.get((src, tgt))
+        if entries is None:
+            raise ApiError(400, "The glossary is of other languages.")
+        terms = dict(line.split("\t") for line in entries.splitlines()) | terms
+    return check_terms(call.server, Glossary(terms))
 
 
 def _stored(call: Call, id: str | None = None) -> StoredGlossary:
