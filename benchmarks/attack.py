@@ -104,7 +104,7 @@ def bystand(server: Server, pace: float, over: threading.Event, timeout: float =
     body = {"text": SENTENCE, "source": server.src, "target": server.tgt}
     while not over.wait(max(0.0, next_turn - time.monotonic())):
         began = time.monotonic()
-        status = server.answer("POST", "/v1/translate", body, source=BYSTANDER, timeout=timeout).status
+        status = server.answer("POST", "/v1/translate", body, address=BYSTANDER, timeout=timeout).status
         answers.append((status, time.monotonic() - began))
         next_turn += pace * max(1, -(-(time.monotonic() - next_turn) // pace))
     return answers
@@ -116,7 +116,7 @@ def at_idle(server: Server, turns: int) -> float:
     times = []
     for _ in range(turns + 3):
         began = time.monotonic()
-        server.answer("POST", "/v1/translate", body, source=BYSTANDER)
+        server.answer("POST", "/v1/translate", body, address=BYSTANDER)
         times.append(time.monotonic() - began)
     return statistics.median(times[3:])
 
@@ -155,7 +155,7 @@ def bystander_record(answers: list[tuple[int, float]], idle: float, turns: int) 
         "in_time": round(min(1.0, in_time / max(1, turns)), 3),
         "statuses": {str(status): count for status, count in sorted(Counter(one for one, _ in answers).items())},
         "p50_ms": round(1000 * statistics.median(times)) if times else None,
-        "p99_ms": round(1000 * times[int(0.99 * (len(times) - 1))]) if times else None,
+        "p99_ms": round(1000 * times[-(-99 * (len(times) - 1) // 100)]) if times else None,
     }
 
 

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from serving import Answer, Server
+from serving import ADDRESSES, Answer, Server, document_form
 
 from dragoman.corpora import embedded
 from dragoman.serve.store import Store
 
 SENTENCE = "ich möchte ein bier und eine große suppe für meine freundin"
-ATTACKERS = [f"127.0.0.{number}" for number in range(10, 74)]
+ATTACKERS = ADDRESSES
 STRANGER = {"Origin": "https://stranger.example"}
 NUMBERS = "bier 1.000, "
 """Of a text of these the links of words were cubic."""
@@ -59,15 +59,15 @@ class Target:
 
     def ask(
         self, method: str, path: str, body: Any = None, kind: str = "application/json", *,
-        source: str = ATTACKERS[0], headers: Mapping[str, str] | None = None,
+        address: str = ATTACKERS[0], headers: Mapping[str, str] | None = None,
     ) -> Answer:  # fmt: skip
         """The answer to an attacker, who hangs up when the attack is over."""
         timeout = max(0.1, self.until - time.monotonic())
-        return self.server.answer(method, path, body, kind, source=source, headers=headers, timeout=timeout)
+        return self.server.answer(method, path, body, kind, address=address, headers=headers, timeout=timeout)
 
-    def translate(self, text: str | list[str], *, source: str = ATTACKERS[0], **more: Any) -> Answer:
+    def translate(self, text: str | list[str], *, address: str = ATTACKERS[0], **more: Any) -> Answer:
         body = {"text": text, "source": self.server.src, "target": self.server.tgt, **more}
-        return self.ask("POST", "/v1/translate", body, source=source)
+        return self.ask("POST", "/v1/translate", body, address=address)
 
     def bearer(self, name: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[name]}"}
@@ -75,17 +75,17 @@ class Target:
     def storm(
         self, sources: Sequence[str], request: Callable[[str], Answer], pause: float = 0.0, each: int = 10**9
     ) -> Shown:
-        """The same request from every source, again and again: how often it was answered with what, and the slowest."""
+        """The same request from all addresses, again and again: how often what came back, and the slowest answer."""
         statuses: Counter[str] = Counter()
         slowest = 0.0
 
-        def client(source: str) -> None:
+        def client(address: str) -> None:
             nonlocal slowest
             for _ in range(each):
                 if self.over:
                     return
                 began = time.monotonic()
-                status = request(source).status
+                status = request(address).status
                 statuses[str(status) if status else "no answer"] += 1
                 slowest = max(slowest, time.monotonic() - began)
                 self.wait(pause)
@@ -95,12 +95,12 @@ class Target:
         answers = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
         return {"attackers get": answers, "slowest": f"{slowest:.1f} s"}
 
-    def sockets(self, number: int, source: str, sent: bytes = b"") -> list[socket.socket]:
+    def sockets(self, number: int, address: str, sent: bytes = b"") -> list[socket.socket]:
         """Connections that send this and nothing more."""
         opened: list[socket.socket] = []
         for _ in range(number):
             with contextlib.suppress(OSError):
-                one = socket.create_connection(("127.0.0.1", self.server.port), 2.0, (source, 0))
+                one = socket.create_connection(("127.0.0.1", self.server.port), 2.0, (address, 0))
                 one.settimeout(2.0)
                 opened.append(one)
                 if sent:
@@ -152,7 +152,9 @@ def attack(name: str, point: int, description: str, **more: Any) -> Callable[[Ca
 @attack("glossary", 1, "a glossary whose target has 100,000 letters, in a request of `/v1/translate`")
 def glossary(target: Target) -> Shown:
     term = "ab " * (target.size(100_000, 3_000) // 3)
-    return target.storm(ATTACKERS[:1], lambda source: target.translate("bier", source=source, glossary={"bier": term}))
+    return target.storm(
+        ATTACKERS[:1], lambda address: target.translate(SENTENCE, address=address, glossary={"bier": term})
+    )
 
 
 @attack("stored-glossary", 1, "the same glossary stored first, then used through `/v2/translate`")
@@ -162,8 +164,8 @@ def stored_glossary(target: Target) -> Shown:
            "entries": f"bier\t{term}", "entries_format": "tsv"}  # fmt: skip
     made = target.ask("POST", "/v2/glossaries", new)
     id = json.loads(made.data).get("glossary_id", "") if made.status == 201 else ""
-    body = {"text": ["bier"], "source_lang": target.server.src, "target_lang": target.server.tgt, "glossary_id": id}
-    found = target.storm(ATTACKERS[:1], lambda source: target.ask("POST", "/v2/translate", body, source=source))
+    body = {"text": [SENTENCE], "source_lang": target.server.src, "target_lang": target.server.tgt, "glossary_id": id}
+    found = target.storm(ATTACKERS[:1], lambda address: target.ask("POST", "/v2/translate", body, address=address))
     return {"stored": made.status, **found}
 
 
@@ -171,9 +173,9 @@ def stored_glossary(target: Target) -> Shown:
 def links(target: Target) -> Shown:
     text = NUMBERS * target.size(200, 10)
 
-    def ask(source: str) -> Answer:
+    def ask(address: str) -> Answer:
         body = {"text": text, "source": target.server.src, "target": target.server.tgt, "alignments": True}
-        return target.server.answer("POST", "/v1/translate", body, source=source, timeout=2.0)
+        return target.server.answer("POST", "/v1/translate", body, address=address, timeout=2.0)
 
     return target.storm(ATTACKERS[:2], ask)
 
@@ -181,7 +183,7 @@ def links(target: Target) -> Shown:
 @attack("stream-links", 1, "the same text as a stream, whose last event has the links")
 def stream_links(target: Target) -> Shown:
     body = {"text": NUMBERS * target.size(200, 10), "source": target.server.src, "target": target.server.tgt}
-    ask = lambda source: target.ask("POST", "/v1/translate/stream", body, source=source)  # noqa: E731
+    ask = lambda address: target.ask("POST", "/v1/translate/stream", body, address=address)  # noqa: E731
     return target.storm(ATTACKERS[:2], ask)
 
 
@@ -190,7 +192,7 @@ def other_words(target: Target) -> Shown:
     text = "ein bier " * (target.size(4_900, 90) // 9)
     body = {"text": text, "prefix": "a beer " * (target.size(4_900, 70) // 7), "count": 10,
             "source": target.server.src, "target": target.server.tgt}  # fmt: skip
-    return target.storm(ATTACKERS[:2], lambda source: target.ask("POST", "/v1/words", body, source=source))
+    return target.storm(ATTACKERS[:2], lambda address: target.ask("POST", "/v1/words", body, address=address))
 
 
 # Point 2: fair admission
@@ -205,7 +207,7 @@ def big_list(target: Target) -> list[str]:
 @attack("big-lists", 2, "128 texts of 5,000 letters each 8 s, from one client", seconds=18.0)
 def big_lists(target: Target) -> Shown:
     texts = big_list(target)
-    return target.storm(ATTACKERS[:1], lambda source: target.translate(texts, source=source), pause=8.0)
+    return target.storm(ATTACKERS[:1], lambda address: target.translate(texts, address=address), pause=8.0)
 
 
 @attack("big-lists-keys", 2, "the same from two keys, as soon as they are answered", keys=("one", "two"), seconds=18.0)
@@ -214,7 +216,9 @@ def big_lists_keys(target: Target) -> Shown:
     names = dict(zip(ATTACKERS, target.keys, strict=False))
     return target.storm(
         list(names),
-        lambda source: target.ask("POST", "/v1/translate", body, source=source, headers=target.bearer(names[source])),
+        lambda address: target.ask(
+            "POST", "/v1/translate", body, address=address, headers=target.bearer(names[address])
+        ),
         pause=1.0,
     )
 
@@ -222,7 +226,7 @@ def big_lists_keys(target: Target) -> Shown:
 @attack("crowd", 2, "48 clients with a line each, as fast as they can: a plain overload", seconds=12.0)
 def crowd(target: Target) -> Shown:
     number = target.size(48, 3)
-    return target.storm(ATTACKERS[:number], lambda source: target.translate(SENTENCE, source=source), pause=0.05)
+    return target.storm(ATTACKERS[:number], lambda address: target.translate(SENTENCE, address=address), pause=0.05)
 
 
 # Point 3: nothing heavy on the event loop
@@ -234,11 +238,11 @@ def crowd(target: Target) -> Shown:
 def detection(target: Target) -> Shown:
     texts = big_list(target)
 
-    def ask(source: str) -> Answer:
-        if ATTACKERS.index(source) % 2:
-            return target.ask("POST", "/v1/detect", {"text": texts}, source=source)
-        return target.translate(texts, source=source) if target.small else target.ask(
-            "POST", "/translate", {"q": texts, "source": "auto", "target": target.server.tgt}, source=source
+    def ask(address: str) -> Answer:
+        if ATTACKERS.index(address) % 2:
+            return target.ask("POST", "/v1/detect", {"text": texts}, address=address)
+        return target.translate(texts, address=address) if target.small else target.ask(
+            "POST", "/translate", {"q": texts, "source": "auto", "target": target.server.tgt}, address=address
         )  # fmt: skip
 
     return target.storm(ATTACKERS[: target.size(8, 2)], ask)
@@ -247,7 +251,7 @@ def detection(target: Target) -> Shown:
 @attack("warnings", 3, "2,500 lines of `x` with warnings, by two clients")
 def warnings(target: Target) -> Shown:
     text = "x\n" * target.size(2_500, 20)
-    return target.storm(ATTACKERS[:2], lambda source: target.translate(text, source=source, warnings=True))
+    return target.storm(ATTACKERS[:2], lambda address: target.translate(text, address=address, warnings=True))
 
 
 @attack("locked-store", 3, "SQLite locked by another process; 8 clients with a key translate", keys=("one",))
@@ -256,7 +260,7 @@ def locked_store(target: Target) -> Shown:
     other = sqlite3.connect(target.server.store, isolation_level=None, timeout=1.0)
     with contextlib.closing(other), contextlib.suppress(sqlite3.OperationalError):
         other.execute("BEGIN IMMEDIATE")
-        ask = lambda source: target.ask("POST", "/v1/translate", body, source=source, headers=target.bearer("one"))  # noqa: E731
+        ask = lambda address: target.ask("POST", "/v1/translate", body, address=address, headers=target.bearer("one"))  # noqa: E731
         answer = ask(ATTACKERS[0])
         found = target.storm(ATTACKERS[: target.size(8, 2)], ask)
         other.execute("ROLLBACK")
@@ -284,12 +288,12 @@ def fill_corrections(store: Path, small: bool) -> None:
 def corrections(target: Target) -> Shown:
     count = 0
 
-    def ask(source: str) -> Answer:
+    def ask(address: str) -> Answer:
         nonlocal count
         count += 1
         pair = {"source": target.server.src, "target": target.server.tgt}
         body = {**pair, "text": f"ein bier mit keinen {count} gästen", "translation": "a beer"}
-        made = target.ask("POST", "/v1/corrections", body, source=source, headers=target.bearer("one"))
+        made = target.ask("POST", "/v1/corrections", body, address=address, headers=target.bearer("one"))
         target.ask("POST", "/v1/translate", {**pair, "text": "ein bier mit drei gästen"}, headers=target.bearer("one"))
         return made
 
@@ -306,27 +310,20 @@ def glossaries(target: Target) -> Shown:
     body = {"text": [SENTENCE], "source_lang": target.server.src, "target_lang": target.server.tgt, "glossary_id": id}
     # Glossaries belong to an address, so the clients are of one.
     return {"stored": made.status, **target.storm(
-        ATTACKERS[:1] * 4, lambda source: target.ask("POST", "/v2/translate", body, source=source)
+        ATTACKERS[:1] * 4, lambda address: target.ask("POST", "/v2/translate", body, address=address)
     )}  # fmt: skip
 
 
 # Point 4: documents
 
 
-def hand_in(target: Target, name: str, data: bytes, source: str = ATTACKERS[0]) -> Answer:
-    parts = {"source": target.server.src, "target": target.server.tgt}
-    form = b"".join(
-        f'--x\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
-        for field, value in parts.items()
-    )
-    form += f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
-    return target.ask(
-        "POST", "/v1/documents", form + data + b"\r\n--x--\r\n", "multipart/form-data; boundary=x", source=source
-    )
+def hand_in(target: Target, name: str, data: bytes, address: str = ATTACKERS[0]) -> Answer:
+    form = document_form({"source": target.server.src, "target": target.server.tgt}, name, data)
+    return target.ask("POST", "/v1/documents", form, "multipart/form-data; boundary=x", address=address)
 
 
 def document_of(answer: Answer) -> str:
-    """The address of a document that was taken."""
+    """The path of a document that was taken, with its key."""
     record = json.loads(answer.data)
     return f"/v1/documents/{record['id']}?key={record['key']}"
 
@@ -338,9 +335,9 @@ def read_document(target: Target, name: str, data: bytes) -> Shown:
     if taken.status != 202:
         target.wait()
         return {"handed in": f"{taken.status} {taken.data[:80].decode(errors='replace')}"}
-    address, record = document_of(taken), {"state": "queued"}
+    path, record = document_of(taken), {"state": "queued"}
     while not target.over:
-        answer = target.ask("GET", address)
+        answer = target.ask("GET", path)
         record = json.loads(answer.data) if answer.status == 200 else {"state": str(answer.status)}
         if record["state"] not in ("queued", "translating"):
             break
@@ -348,7 +345,7 @@ def read_document(target: Target, name: str, data: bytes) -> Shown:
     seconds = time.monotonic() - began
     target.wait()
     if target.server.process.poll() is None:
-        target.server.answer("DELETE", address, source=ATTACKERS[0], timeout=5.0)
+        target.server.answer("DELETE", path, address=ATTACKERS[0], timeout=5.0)
     error = f" ({record['error'][:60]})" if "error" in record else ""
     return {"document": f"{record['state']}{error} after {seconds:.1f} s"}
 
@@ -422,11 +419,11 @@ def deleted(target: Target) -> Shown:
 def document_queue(target: Target) -> Shown:
     lines = "\n".join(f"{SENTENCE} {number}" for number in range(target.size(2_000, 20))).encode()
     taken = Counter(hand_in(target, "a.txt", lines).status for _ in range(target.size(40, 2)))
-    other = hand_in(target, "a.txt", SENTENCE.encode(), source=ATTACKERS[1])
+    other = hand_in(target, "a.txt", SENTENCE.encode(), address=ATTACKERS[1])
     found: Shown = {"handed in": dict(taken), "the other's document": other.status}
     if other.status == 202:
         began = time.monotonic()
-        while not target.over and b'"done"' not in target.ask("GET", document_of(other), source=ATTACKERS[1]).data:
+        while not target.over and b'"done"' not in target.ask("GET", document_of(other), address=ATTACKERS[1]).data:
             target.wait(0.2)
         found["it takes"] = "longer than the attack" if target.over else f"{time.monotonic() - began:.1f} s"
     target.wait()
@@ -497,12 +494,12 @@ def logs(target: Target) -> Shown:
     ]
     statuses = [str(target.ask(method, f"{path}?{urlencode(query)}").status) for method, path, query in queries]
     taken = hand_in(target, f"{text}.txt", text.encode())
-    address = document_of(taken) if taken.status == 202 else ""
-    if address:
-        target.ask("GET", address)
+    path = document_of(taken) if taken.status == 202 else ""
+    if path:
+        target.ask("GET", path)
     time.sleep(0.3)
     said = target.server.said.read_text(errors="replace").splitlines()
-    secrets = {"text": text, "key": key, "a document's key": address.partition("key=")[2] or "no document"}
+    secrets = {"text": text, "key": key, "a document's key": path.partition("key=")[2] or "no document"}
     return {
         "answers": ", ".join(statuses),
         **{f"lines with the {name}": sum(secret in line for line in said) for name, secret in secrets.items()},
@@ -566,7 +563,7 @@ def idle_sockets(target: Target) -> Shown:
 def half_headers(target: Target) -> Shown:
     each = target.size(16, 1)
     sent = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nX-Half: "
-    return held_open(target, [one for source in ATTACKERS for one in target.sockets(each, source, sent)])
+    return held_open(target, [one for address in ATTACKERS for one in target.sockets(each, address, sent)])
 
 
 @attack("unread", 7, "300 clients that ask for the page's files again and again and read nothing", seconds=12.0)
@@ -581,7 +578,7 @@ def unread_streams(target: Target) -> Shown:
                        "target": target.server.tgt}).encode()  # fmt: skip
     head = f"POST /v1/translate/stream HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     sources = ATTACKERS[: target.size(50, 3)]
-    return held_open(target, [one for source in sources for one in target.sockets(4, source, head + body)])
+    return held_open(target, [one for address in sources for one in target.sockets(4, address, head + body)])
 
 
 # Point 8: answers
