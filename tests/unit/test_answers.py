@@ -206,7 +206,7 @@ def test_no_answer_names_a_file_of_the_server(monkeypatch: pytest.MonkeyPatch, t
 
 def test_a_mistake_of_ours_outside_of_a_handler_is_answered_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask(client: httpx.AsyncClient) -> None:
-        monkeypatch.setattr("dragoman.serve.app.openapi", lambda *given: 1 / 0)
+        monkeypatch.setattr("dragoman.serve.app._description", lambda: 1 / 0)
         answer = await client.get("/spec")
         assert (answer.status_code, answer.json()) == (500, {"error": "Internal error: the server's log has more"})
 

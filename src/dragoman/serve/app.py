@@ -12,7 +12,6 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -25,6 +24,7 @@ from dragoman.serve.apis import deepl, libretranslate, v1
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
 from dragoman.serve.openapi import openapi
+from dragoman.serve.origins import OriginMiddleware
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
 
@@ -38,6 +38,8 @@ HEADERS = [
     ),
 ]
 """Headers of every answer."""
+FREE = {*pages.OPEN, "/plain", "/docs"}
+"""Addresses of the page, which tell and change nothing."""
 TIDY_SECONDS = 30.0
 OPEN = {*pages.OPEN, "/docs", "/health", "/ready", "/metrics", "/spec"}
 """Addresses that answer while models are loaded."""
@@ -220,10 +222,7 @@ def create_app(settings: Settings) -> Starlette:
         middleware=[
             *([Middleware(RootPathMiddleware, root=root)] if root else []),
             Middleware(ReadinessMiddleware, server=server, paths={route.endpoint: route.path for route in ROUTES}),
-            Middleware(
-                CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST", "DELETE", "PATCH", "PUT"],
-                allow_headers=["*"], expose_headers=["Retry-After"],
-            ),
+            Middleware(OriginMiddleware, settings=settings, free=FREE, api_at=_api_at),
         ],
     )  # fmt: skip
     app.state.server = server

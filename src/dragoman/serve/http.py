@@ -19,7 +19,7 @@ from dragoman.serve.settings import Limits
 FIELDS = 1000
 """Fields of a form, at most."""
 _PART = re.compile(r"(\w+)\[(\w*)\](?:\.(\w+))?")
-_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
 
 def route_path(request: Request) -> str:
@@ -57,7 +57,7 @@ def parameters_of(request: Request, body: bytes) -> dict[str, Any]:
     _decoded(unquote_to_bytes(request.scope["query_string"]))
     parameters = _merged(request.query_params.multi_items())
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in _FORMS:
+    if kind in FORMS:
         return parameters | _nested(_merged(asyncio.run(_form(request, body, kind)))) if body else parameters
     if body and (kind == "application/json" or body.lstrip()[:1] == b"{"):
         return parameters | _json(body)
