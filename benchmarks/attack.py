@@ -34,7 +34,7 @@ PACE = 0.2
 """Seconds between two lines of the bystander, at least."""
 MOST_BYTES = 6 * 2**30
 """Memory, or disk, at which a server is killed."""
-IDLE_S, STOP_S = 10.0, 22.0
+IDLE_S, STOP_S = 8.0, 22.0
 """Seconds that are waited for a server to be idle again, and to stop."""
 RESULTS = Path(__file__).parent / "runs" / "attack.jsonl"
 TABLE = Path(__file__).parent / "attack.md"
@@ -152,7 +152,7 @@ def bystander_record(answers: list[tuple[int, float]], idle: float, turns: int) 
     in_time = sum(seconds <= 2 * idle for seconds in times)
     return {
         "turns": turns,
-        "in_time": round(min(1.0, in_time / max(1, turns)), 3),
+        "in_time": round(min(1.0, in_time / turns), 3) if turns else None,
         "statuses": {str(status): count for status, count in sorted(Counter(one for one, _ in answers).items())},
         "p50_ms": round(1000 * statistics.median(times)) if times else None,
         "p99_ms": round(1000 * times[-(-99 * (len(times) - 1) // 100)]) if times else None,
@@ -250,7 +250,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     again = f"more than {IDLE_S:g} s" if row["idle_again_s"] is None else f"{row['idle_again_s']:g} s"
     shown = "; ".join(f"{name}: {value}" for name, value in row["shown"].items() if value not in (None, {}, []))
     return [
-        f"{100 * row['in_time']:.0f} %" + (f" ({others})" if others else ""),
+        ("-" if row["in_time"] is None else f"{100 * row['in_time']:.0f} %") + (f" ({others})" if others else ""),
         f"{row['idle_ms']}, {row['p50_ms'] or '-'}, {row['p99_ms'] or '-'}",
         f"{row['memory_idle_mb']}, {row['memory_peak_mb']}" + (" (killed)" if row["killed"] else ""),
         "ended" if row["killed"] else again,

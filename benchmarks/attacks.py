@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from serving import ADDRESSES, Answer, Server, document_form
+from serving import ADDRESSES, Answer, Server, document_form, json_request
 
 from dragoman.corpora import embedded
 from dragoman.serve.store import Store
@@ -115,7 +115,7 @@ class Attack:
     """The hole of the issue that it goes into."""
     description: str
     work: Callable[[Target], Shown]
-    seconds: float = 6.0
+    seconds: float = 5.0
     options: tuple[str, ...] = ()
     """Options of the server."""
     keys: tuple[str, ...] = ()
@@ -562,13 +562,13 @@ def idle_sockets(target: Target) -> Shown:
 @attack("half-headers", 7, "1,000 connections that send half a header, of 64 addresses", seconds=12.0)
 def half_headers(target: Target) -> Shown:
     each = target.size(16, 1)
-    sent = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nX-Half: "
+    sent = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nX-Half: "
     return held_open(target, [one for address in ATTACKERS for one in target.sockets(each, address, sent)])
 
 
 @attack("unread", 7, "300 clients that ask for the page's files again and again and read nothing", seconds=12.0)
 def unread(target: Target) -> Shown:
-    asked = b"GET /page/app.js HTTP/1.1\r\nHost: x\r\n\r\n" * 50
+    asked = b"GET /page/app.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50
     return held_open(target, target.sockets(target.size(300, 5), ATTACKERS[0], asked))
 
 
@@ -576,9 +576,14 @@ def unread(target: Target) -> Shown:
 def unread_streams(target: Target) -> Shown:
     body = json.dumps({"text": f"{SENTENCE}\n" * target.size(80, 2), "source": target.server.src,
                        "target": target.server.tgt}).encode()  # fmt: skip
-    head = f"POST /v1/translate/stream HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    sources = ATTACKERS[: target.size(50, 3)]
-    return held_open(target, [one for address in sources for one in target.sockets(4, address, head + body)])
+    sent, addresses = json_request("/v1/translate/stream", body), ATTACKERS[: target.size(50, 3)]
+    return held_open(target, [one for address in addresses for one in target.sockets(4, address, sent)])
+
+
+@attack("slow-bodies", 7, "500 clients whose bodies never come as a whole, of 50 addresses", seconds=12.0)
+def slow_bodies(target: Target) -> Shown:
+    sent, addresses = json_request("/v1/translate", b"{", 900_000), ATTACKERS[: target.size(50, 3)]
+    return held_open(target, [one for address in addresses for one in target.sockets(10, address, sent)])
 
 
 # Point 8: answers
@@ -589,6 +594,7 @@ def answers(target: Target) -> Shown:
     pair = {"source": target.server.src, "target": target.server.tgt}
     ask = functools.partial(target.ask, "POST")
     raw = lambda more: json.dumps({**pair, "q": "bier", "text": "bier"})[:-1].encode() + more  # noqa: E731
+    multipart = b'--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n\xed\xa0\x80\r\n--b--\r\n'
     doubled = urlencode([("q", "bier"), *pair.items(), *pair.items()]).encode()
     found = {
         "`{\"alternatives\":1e999}`": ask("/translate", raw(b', "alternatives": 1e999}')),
@@ -598,6 +604,9 @@ def answers(target: Target) -> Shown:
         "half a surrogate": ask("/translate", raw(rb', "q": "\ud800"}')),
         "half a surrogate as a key": ask("/translate", raw(rb', "api_key": "\ud800"}')),
         "half a surrogate in a glossary": ask("/v1/translate", raw(rb', "glossary": {"\ud800": "\udfff"}}')),
+        "bytes that are no letters": ask("/translate", urlencode(pair).encode() + b"&q=%ED%A0%80", FORM),
+        "a form in another encoding": ask("/translate", multipart, "multipart/form-data; boundary=b; charset=zlib"),
+        "a key of no letters": ask("/translate", raw(b"}"), headers={"Authorization": "Bearer \xff\xfe"}),
         "a nesting of 100,000": ask("/v1/translate", raw(b', "glossary": ' + b"[" * 100_000)),
         "any key on an open server": ask("/v2/translate", {"text": ["bier"], "target_lang": pair["target"]},
                                          headers={"Authorization": "DeepL-Auth-Key of-somebody"}),
@@ -619,7 +628,7 @@ def answers(target: Target) -> Shown:
 def unkeyed_bodies(target: Target) -> Shown:
     shown: Shown = {}
     for path, length in (("/v1/documents", 11_000_000), ("/v1/translate", 1_000_000), ("/translate", 1_000_000)):
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\n"
         [one] = target.sockets(1, ATTACKERS[0], f"{head}Content-Length: {length}\r\n\r\n".encode())
         with one, contextlib.suppress(OSError):
             one.settimeout(1.0)

@@ -106,6 +106,12 @@ class Server:
             time.sleep(0.1)
 
 
+def json_request(path: str, body: bytes, length: int | None = None) -> bytes:
+    """A request as it goes over the wire; `length`: that it claims, of a body that does not come as a whole."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(body) if length is None else length}\r\n\r\n".encode() + body
+
+
 def document_form(fields: Mapping[str, str], name: str, data: bytes) -> bytes:
     """The body of a form with a file, of the boundary x."""
     head = "".join(
@@ -185,11 +191,10 @@ def latency(server: Server, run: str, lines: list[str]) -> None:
 async def _ask_once(port: int, address: str, body: bytes) -> tuple[int, float]:
     """Status and seconds of a translation, of a connection of its own."""
     began, status = time.monotonic(), 0
-    head = f"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with contextlib.suppress(OSError, IndexError, ValueError):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
         try:
-            writer.write(head.encode() + body)
+            writer.write(json_request("/v1/translate", body))
             status = int((await reader.readline()).split()[1])
             await reader.read()
         finally:
@@ -358,11 +363,9 @@ def aborts(server: Server, run: str, lines: list[str]) -> None:
     server.idle()
     before = server.usage()
     body = json.dumps({"text": lines[:40], "source": server.src, "target": server.tgt}).encode()
-    head = "POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    head += f"Content-Length: {len(body)}\r\n\r\n"
     for number in range(1000):
         with socket.create_connection(("127.0.0.1", server.port)) as client:
-            client.sendall(head.encode() + body)
+            client.sendall(json_request("/v1/translate", body))
             time.sleep(0.002 * (number % 10))
     began = time.monotonic()
     server.idle()
@@ -423,8 +426,7 @@ def _work_of_people(server: Server, lines: list[str], over: threading.Event) -> 
         body = json.dumps({"text": few, **pair}).encode()
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", server.port)) as client:
-                head = f"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-                client.sendall(head.encode() + body)
+                client.sendall(json_request("/v1/translate", body))
                 time.sleep(0.3 * rng.random())
     return answered
 
@@ -432,7 +434,7 @@ def _work_of_people(server: Server, lines: list[str], over: threading.Event) -> 
 def slow(server: Server, run: str, lines: list[str]) -> None:
     """What 200 clients that send their request a byte a second do to the others."""
     before, _ = closed_loop(server, lines, 2, 15)
-    head = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n"
+    head = json_request("/v1/translate", b"", 999)
     stopped = threading.Event()
 
     def drip() -> None:

@@ -77,3 +77,17 @@ def test_the_names_of_the_glossary_are_in_the_code() -> None:
     for path, name in named:
         source = (ROOT / "src/dragoman" / path).read_text(encoding="utf-8")
         assert re.search(rf"^\s*(def|class) {name}\b", source, re.MULTILINE), (path, name)
+
+
+def test_the_table_of_threats_names_tests_and_attacks_that_there_are() -> None:
+    table = (ROOT / "docs/open-internet.md").read_text(encoding="utf-8").split("## What is defended")[1]
+    rows = [row.split(" | ") for row in table.split("## ")[0].splitlines() if row.startswith("| ")][1:]
+    attacks = (ROOT / "benchmarks/attacks.py").read_text(encoding="utf-8")
+    assert len(rows) >= 10
+    for threat, _, tests, attack in rows:
+        named = re.findall(r"`((?:unit|system)/test_\w+\.py)(?:::(test_\w+))?`", tests)
+        assert named, threat
+        for file, name in named:
+            assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8"), (file, name)
+        for name in re.findall(r"`([\w-]+)`", attack):
+            assert f'"{name.removeprefix("document-")}"' in attacks, name
