@@ -5,9 +5,12 @@ nobody checks, the work of a command, goes on to its end.
 """
 
 import contextvars
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+TURN_SECONDS = 0.1
+"""Seconds between two looks of work that waits for its turn at whether it is to end."""
 _check: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar("checks", default=lambda: None)
 
 
@@ -32,3 +35,15 @@ def checked_by(check: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _check.reset(before)
+
+
+@contextmanager
+def turn(places: threading.Semaphore) -> Iterator[None]:
+    """A place among those that may do some work at the same time. Raises what `check` raises while it waits."""
+    while not places.acquire(timeout=TURN_SECONDS):
+        check()
+    try:
+        check()
+        yield
+    finally:
+        places.release()

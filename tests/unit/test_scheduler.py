@@ -3,9 +3,11 @@
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,16 @@ from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.serve.scheduler import BatchScheduler, Cancelled, DeadlineExceeded, Overloaded, RequestHandle
+from dragoman.serve.scheduler import (
+    BatchScheduler,
+    Cancelled,
+    DeadlineExceeded,
+    Overloaded,
+    QueuedSentence,
+    RequestHandle,
+    TooMuch,
+    Turns,
+)
 from dragoman.text.glossary import Glossary
 
 RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -90,9 +101,9 @@ def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
             given_up.result(timeout=5)
         assert kept.result(timeout=30) == expected
     deadline = time.monotonic() + 5
-    while (scheduler.waiting[0] or scheduler.waiting[1]) and time.monotonic() < deadline:
+    while (len(scheduler.waiting[0]) or len(scheduler.waiting[1])) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not scheduler.waiting[0]
+    assert len(scheduler.waiting[0]) == 0
 
 
 @pytest.mark.parametrize("with_terms", [True, False])
@@ -109,10 +120,10 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
         given_up, live = RequestHandle(scheduler), [RequestHandle(scheduler) for _ in range(2)]
         step = BatchScheduler._step
 
-        def counted(self: BatchScheduler, going: list[Any]) -> int:
+        def counted(self: BatchScheduler, going: list[Any], turns: Any) -> int:
             if len(rows) == 3:
                 given_up.cancel()
-            done = step(self, going)
+            done = step(self, going, turns)
             rows.append(sum(len(batch.asked[0]) for batch in going))
             return done
 
@@ -231,7 +242,7 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
 
     threads = [threading.Thread(target=ask, args=(documents, "document", lines * 20))]
     threads[0].start()
-    while not scheduler.waiting[1]:
+    while not len(scheduler.waiting[1]):
         time.sleep(0.001)
     with scheduler:
         time.sleep(0.05)
@@ -242,17 +253,145 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
     assert order == ["request", "document"]
 
 
-def test_more_work_than_can_be_done_soon_is_refused_at_once(scheduler: BatchScheduler) -> None:
-    scheduler.speed.tokens_per_second = 100.0
-    with scheduler.admitted(10_000):  # alone it is taken, whatever its size
-        began = time.monotonic()
-        with pytest.raises(Overloaded) as told, scheduler.admitted(1):
+@pytest.fixture
+def measured() -> BatchScheduler:
+    """A scheduler of 100 tokens a second, which takes in 600 tokens for a deadline of 8 s. It does not run."""
+    scheduler = BatchScheduler(threads=1)
+    scheduler.speed.tokens_per_second, scheduler.speed.measured = 100.0, True
+    return scheduler
+
+
+def test_more_than_can_be_done_in_time_is_refused_with_what_could_be(measured: BatchScheduler) -> None:
+    """huggingface/text-embeddings-inference#662: lists passed the check that single texts did not."""
+    with pytest.raises(TooMuch) as refused, measured.admitted(RequestHandle(measured, client="a"), 1200):
+        pass
+    assert refused.value.share == 0.25
+    with measured.admitted(RequestHandle(measured, client="a"), 300):
+        assert measured.shares.total == 300
+    assert measured.shares.total == 0
+    with measured.admitted(RequestHandle(measured, client="a"), 1200, is_small=True):  # a single text is tried
+        assert measured.shares.room("b", 600) > 0
+
+
+def test_a_client_waits_for_its_own_work_and_leaves_room_for_others(measured: BatchScheduler) -> None:
+    with measured.admitted(RequestHandle(measured, client="heavy"), 300):
+        with (
+            pytest.raises(Overloaded) as refused,
+            measured.admitted(RequestHandle(measured, client="heavy"), 300, is_small=True),
+        ):
             pass
-        assert time.monotonic() - began < 0.05
-        assert told.value.retry_after == 50.0
-    with scheduler.admitted(300), scheduler.admitted(100):
-        assert scheduler.admitted_tokens == 400
-    assert scheduler.admitted_tokens == 0
+        assert refused.value.retry_after == 3.0
+        with measured.admitted(RequestHandle(measured, client="bystander"), 100):
+            with measured.admitted(RequestHandle(measured, client="bystander"), 20):
+                pass
+            with pytest.raises(Overloaded) as refused, measured.admitted(RequestHandle(measured, client="new"), 250):
+                pass
+            assert refused.value.retry_after == 4.5  # (250 - 100) tokens, of which a third of the speed is its own
+
+
+def test_before_the_speed_is_measured_nothing_is_too_much() -> None:
+    scheduler = BatchScheduler(threads=1)
+    with scheduler.admitted(RequestHandle(scheduler, client="a"), 10**6):
+        with scheduler.admitted(RequestHandle(scheduler, client="b"), 1000):
+            pass
+        with pytest.raises(Overloaded), scheduler.admitted(RequestHandle(scheduler, client="a"), 1):
+            pass
+
+
+def test_a_request_with_many_more_tokens_than_was_guessed_is_admitted_anew(measured: BatchScheduler) -> None:
+    handle = RequestHandle(measured, client="a")
+    with measured.admitted(handle, 100):
+        measured.correct(handle, 150)
+        assert measured.shares.held == {"a": 150}
+        with pytest.raises(TooMuch):
+            measured.correct(handle, 2000)
+        with measured.admitted(RequestHandle(measured, client="b"), 300):
+            pass
+    assert measured.shares.total == 0
+
+
+def test_what_is_done_is_no_longer_held(translator: SearchTranslator, measured: BatchScheduler) -> None:
+    handle = RequestHandle(measured, client="a")
+    parts = [QueuedSentence(translator, None, Part(list(range(4, 13)), []), handle) for _ in range(20)]
+    with measured.admitted(handle, 220):
+        measured.correct(handle, sum(part.tokens for part in parts))
+        measured._finish(parts[:15], [[] for _ in range(15)])
+        assert (measured.shares.total, handle.left) == (220 - 150, 220 - 150)
+        measured._finish(parts[15:], [[] for _ in range(5)])
+    assert measured.shares.total == 0
+
+
+def test_what_can_no_longer_be_done_in_time_is_not_begun(
+    translator: SearchTranslator, measured: BatchScheduler
+) -> None:
+    late = RequestHandle(measured, time.monotonic() + 60, client="late")
+    lines = sentences(30)
+    with ThreadPoolExecutor(1) as threads, measured.admitted(late, 300):
+        late.left = 100_000
+        waiting = threads.submit(late.on(translator).n_best, lines)
+        while len(measured.waiting[0]) < len(lines):
+            time.sleep(0.001)
+        assert measured._next() == []
+        with pytest.raises(DeadlineExceeded):
+            waiting.result(timeout=60)
+
+
+def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: SearchTranslator) -> None:
+    """The list of one client is under way on every row; another client's sentence is done long before it."""
+    scheduler = BatchScheduler(threads=1)
+    heavy, light = RequestHandle(scheduler, client="heavy"), RequestHandle(scheduler, client="light")
+    order: list[str] = []
+
+    def ask(handle: RequestHandle, texts: list[str]) -> None:
+        handle.on(translator).n_best(texts)
+        order.append(handle.client)
+
+    threads = [threading.Thread(target=ask, args=(heavy, sentences(900)))]
+    threads[0].start()
+    while len(scheduler.waiting[0]) < 900:
+        time.sleep(0.001)
+    threads.append(threading.Thread(target=ask, args=(light, ["der hund"])))
+    step, seen = BatchScheduler._step, list[set[str]]()
+
+    def watched(self: BatchScheduler, going: list[Any], turns: Any) -> int:
+        if len(seen) == 1:
+            threads[1].start()
+            while "light" not in self.waiting[0]._queues:
+                time.sleep(0.001)
+        seen.append({client for batch in going for client, _ in batch.clients})
+        return step(self, going, turns)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BatchScheduler, "_step", watched)
+        with scheduler:
+            for thread in threads:
+                thread.join(timeout=60)
+    assert order == ["light", "heavy"]
+    assert "light" in seen[2]  # though more rows than ever begin were under way
+
+
+def test_steps_are_shared_by_time_where_they_are_large() -> None:
+    def batch(rows: int, *clients: str, background: bool = False) -> Any:
+        return SimpleNamespace(rows=rows, clients=frozenset((client, background) for client in clients))
+
+    turns, heavy, light = Turns(), batch(640, "heavy"), batch(5, "light")
+    assert turns.next([batch(100, "heavy"), light]) != [light]  # small enough for all
+    had = Counter[str]()
+
+    def step(going: list[Any]) -> None:
+        stepping = turns.next(going)
+        names = {name for one in stepping for name, _ in one.clients}
+        had.update(names)
+        turns.count([(one, one.rows) for one in stepping], 0.005 if names == {"light"} else 0.05)
+
+    for _ in range(400):
+        step([heavy, light])
+    assert had["light"] / had["heavy"] == pytest.approx(10, rel=0.2)
+    document = batch(640, "document", background=True)
+    had.clear()
+    for _ in range(400):
+        step([heavy, document])
+    assert had["heavy"] / had["document"] == pytest.approx(8, rel=0.3)
 
 
 def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: SearchTranslator) -> None:

@@ -1,7 +1,9 @@
 """The server without a socket: what handlers do is done in threads, and errors have the status that they deserve."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
 
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -22,11 +25,13 @@ from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.documents import Jobs
+from dragoman.serve.errors import ApiError
 from dragoman.serve.scheduler import BatchScheduler, Cancelled, RequestHandle
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Limits, Settings
 from dragoman.serve.state import MAX_WAITING
-from dragoman.serve.store import Store
+from dragoman.serve.store import Store, this_month
+from dragoman.serve.usage import Usage
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 PAIR = {"source": "en", "target": "de"}
@@ -61,7 +66,6 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
     (Service, "alignment", "POST", "/v1/translate/stream", {"json": TEXT}),
     (Service, "confidence", "POST", "/v1/translate", {"json": {**TEXT, "confidence": True}}),
     (Service, "words_instead", "POST", "/v1/words", {"json": TEXT}),
-    (Gate, "authenticate", "GET", "/v2/usage", {}),
     (Store, "glossaries", "GET", "/v2/glossaries", {}),
     (Store, "put_glossary", "POST", "/v2/glossaries", {"json": {
         "name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}}),
@@ -163,17 +167,62 @@ def test_corrections_change_the_memory_in_place_and_cost_as_much_however_many_th
 
 def test_a_month_is_used_up_once_whoever_asks_at_once(tmp_path: Path) -> None:
     store = Store(tmp_path / "serve.sqlite")
-    counted: list[bool] = []
-    threads = [threading.Thread(target=lambda: counted.append(store.count("a", 10, 95))) for _ in range(20)]
+    store.add_key("a", per_month=95)
+    [key] = store.all_keys()
+    usage = Usage(store)
+    done: list[bool] = []
+
+    def ask() -> None:
+        with contextlib.suppress(ApiError), usage.reserved(key, 10):
+            done.append(True)
+
+    threads = [threading.Thread(target=ask) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (counted.count(True), store.characters("a")) == (9, 90)
+    usage.write()
+    assert (len(done), usage.characters("a"), store.usage(this_month())) == (9, 90, {"a": 90})
     store.close()
-    reopened = Store(tmp_path / "serve.sqlite")
-    assert reopened.characters("a") == 90
-    reopened.close()
+
+
+def test_what_is_under_way_is_reserved_and_what_fails_is_not_counted(tmp_path: Path) -> None:
+    store = Store(tmp_path / "serve.sqlite")
+    store.add_key("a", per_month=100)
+    [key] = store.all_keys()
+    usage = Usage(store)
+    with pytest.raises(ApiError), usage.reserved(key, 60), usage.reserved(key, 60):
+        pass
+    assert usage.characters("a") == 0
+    document = usage.reserve(key, 100)
+    document.settle(False)
+    document.settle(True)
+    assert usage.characters("a") == 0
+    store.close()
+
+
+def test_a_store_that_another_process_locks_holds_nobody_up(tmp_path: Path) -> None:
+    """The keys are known, and what was used is written down when the lock is gone."""
+    path = tmp_path / "serve.sqlite"
+    store = Store(path)
+    key = store.add_key("a")
+    gate = Gate(store, Limits(), True)
+    request = Request({"type": "http", "headers": [], "client": ("192.0.2.1", 1), "query_string": b""})
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    client = gate.authenticate(request, key)
+    with gate.usage.reserved(client.key, 10):
+        pass
+    gate.usage.write()
+    assert gate.usage.characters("a") == 10
+    other.execute("ROLLBACK")
+    gate.usage.write()
+    assert store.usage(this_month()) == {"a": 10}
+    other.execute("DELETE FROM keys")
+    with pytest.raises(ApiError):
+        gate.authenticate(request, key)
+    other.close()
+    store.close()
 
 
 async def leave(app: Any, path: str, body: dict[str, Any], when: threading.Event) -> int:
@@ -206,11 +255,11 @@ def test_a_request_whose_client_left_is_given_up_and_its_neighbour_is_answered(m
     begun, go_on = threading.Event(), threading.Event()
     step = BatchScheduler._step
 
-    def waits(self: BatchScheduler, going: list[Any]) -> int:
+    def waits(self: BatchScheduler, going: list[Any], turns: Any) -> int:
         if going and not go_on.is_set():
             begun.set()
             assert go_on.wait(60)
-        return step(self, going)
+        return step(self, going, turns)
 
     async def ask() -> None:
         async with client_of() as client:
@@ -220,7 +269,7 @@ def test_a_request_whose_client_left_is_given_up_and_its_neighbour_is_answered(m
             assert await leave(server.app, "/v1/translate", TEXT, begun) == 499
             go_on.set()
             assert (await staying).status_code == 200
-            assert server.service.scheduler.admitted_tokens == 0
+            assert server.service.scheduler.shares.total == 0
 
     asyncio.run(ask())
 
@@ -262,10 +311,10 @@ def test_a_full_pool_of_waiting_requests_holds_up_neither_handlers_nor_health(mo
     async def ask() -> None:
         async with client_of() as client:
             server = client.server  # type: ignore[attr-defined]
-            server.service.scheduler.queue_seconds = 1e9
+            server.service.scheduler.deadline_seconds = 1e9
             monkeypatch.setattr(Service, "words_instead", waits)
             waiting = [asyncio.create_task(client.post("/v1/words", json=TEXT)) for _ in range(MAX_WAITING + 8)]
-            while server.waiting._work_queue.qsize() < 8:
+            while sum(map(len, server.waiting._outside.values())) < 8:
                 await asyncio.sleep(0.01)
             for path in ("/health", "/ready", "/v1/languages", "/v2/glossaries", "/metrics"):
                 assert (await client.get(path)).status_code == 200
@@ -279,7 +328,7 @@ def test_a_stopping_server_answers_what_waits_and_ends(monkeypatch: pytest.Monke
     """triton-inference-server/server#6349, #8253: a server that stopped left its requests without an answer."""
     begun = threading.Event()
 
-    def waits(self: BatchScheduler, going: list[Any]) -> int:
+    def waits(self: BatchScheduler, going: list[Any], turns: Any) -> int:
         begun.set()
         while not self.is_stopped:
             time.sleep(0.001)

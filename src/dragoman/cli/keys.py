@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.errors import Error
-from dragoman.serve.store import Store
+from dragoman.serve.store import Store, this_month
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 
@@ -51,10 +51,11 @@ def set_rights(
 def list_keys(store: StoreFile = DEFAULT_STORE) -> None:
     """List the keys: name, requests a minute, characters a month, characters used this month, rights."""
     kept = existing(store)
+    used = kept.usage(this_month())
     for key in kept.all_keys():
         limits = ("-" if limit is None else f"{limit}" for limit in (key.per_minute, key.per_month))
         rights = " ".join(sorted(key.rights)) or "-"
-        typer.echo("\t".join([key.name, *limits, str(kept.characters(key.name)), rights]))
+        typer.echo("\t".join([key.name, *limits, str(used.get(key.name, 0)), rights]))
 
 
 @app.command("remove")

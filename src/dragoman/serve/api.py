@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_json
@@ -18,11 +18,11 @@ from starlette.routing import Route
 
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
-from dragoman.serve.clients import Client
+from dragoman.serve.clients import Client, anonymous, key_of
 from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, ApiError
 from dragoman.serve.http import closing_files, parameters_of, read_body
-from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle
+from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle, TooMuch
 from dragoman.serve.state import Server
 
 Result = TypeVar("Result")
@@ -32,6 +32,15 @@ SERVER_FAULTS = frozenset({
     Error.DIVERGED, Error.EXTERNAL_FAILED, Error.PROCESS_FAILED,
 })  # fmt: skip
 """Errors that no other request would mend: the client gets 500, the server's log has more."""
+
+
+class Load(NamedTuple):
+    """The work that a request is, before it is begun."""
+
+    tokens: int
+    """Source tokens: a guess."""
+    characters: int
+    """Characters that count for the month."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +57,46 @@ class Call:
         """The client as one who corrects."""
         return Corrector.of(self.server, self.request, self.client)
 
-    async def run(self, work: Callable[[RequestHandle], Result], tokens: int) -> Result:
+    async def run(self, work: Callable[[RequestHandle], Result], load: Load) -> Result:
         """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
 
-        `tokens`: how much work it is. Raises Overloaded at once where too much waits.
+        Its characters are counted when it is done. Raises ApiError (413, 456) and Overloaded at once, before any work.
         """
-        server = self.server
-        handle = RequestHandle(server.service.scheduler, time.monotonic() + server.limits.deadline_seconds)
-        with server.service.scheduler.admitted(tokens):
-            working = asyncio.get_running_loop().run_in_executor(server.waiting, handle.run, work)
-            watching = asyncio.ensure_future(self._gone())
-            both: set[asyncio.Future[Any]] = {working, watching}
-            try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-                if not working.done():
-                    handle.cancel()
-                return await working
-            except asyncio.CancelledError as error:
+        server, limits, name = self.server, self.server.limits, self.client.name
+        scheduler = server.service.scheduler
+        handle = RequestHandle(scheduler, time.monotonic() + limits.deadline_seconds, client=name)
+        is_small = load.characters <= limits.text_characters
+        try:
+            with (
+                server.gate.usage.reserved(self.client.key, load.characters),
+                scheduler.admitted(handle, load.tokens, is_small=is_small),
+            ):
+                return await self._done(handle, asyncio.ensure_future(server.waiting.run(name, handle.run, work)))
+        except TooMuch as error:
+            server.metrics.rejected("too much")
+            most = f"about {int(load.characters * error.share):,} characters"
+            raise ApiError(
+                413, f"Too much for {limits.deadline_seconds:g} s: {most} could be translated, send less at once"
+            ) from error
+
+    async def _done(self, handle: RequestHandle, working: "asyncio.Future[Result]") -> Result:
+        """The result of work, unless the client goes away before that."""
+        watching = asyncio.ensure_future(self._gone())
+        both: set[asyncio.Future[Any]] = {working, watching}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise Cancelled
+            return working.result()
+        except asyncio.CancelledError as error:
+            if self.server.stopping:  # uvicorn waits no longer: the client still gets an answer
+                raise Cancelled from error
+            raise
+        finally:
+            watching.cancel()
+            if not working.done():
                 handle.cancel()
-                if server.stopping:  # uvicorn waits no longer: the client still gets an answer
-                    raise Cancelled from error
-                raise
-            finally:
-                watching.cancel()
+                working.cancel()
 
     async def _gone(self) -> None:
         """Wait until the client has closed the connection."""
@@ -96,6 +122,8 @@ class Operation:
     """A file is sent."""
     public: bool = False
     """Nobody is asked for a key."""
+    polls: bool = False
+    """It is asked again and again, and does not use up the requests of a minute."""
     status: int = 200
 
     @property
@@ -113,9 +141,12 @@ class Api:
         error_body: Callable[[ApiError], dict[str, Any]],
         complaint: Callable[[ErrorDetails], str],
         absent: tuple[object, ...] = (None,),
+        key_in_body: bool = False,
     ) -> None:
-        """`complaint`: the text about a parameter that cannot be meant; `absent`: values that stand for no value."""
+        """`complaint`: the text about a parameter that cannot be meant; `absent`: values that stand for no value;
+        `key_in_body`: its clients may send their key there."""
         self.name, self.error_body, self.complaint, self.absent = name, error_body, complaint, absent
+        self.key_in_body = key_in_body
         self.operations: list[Operation] = []
 
     def operation(
@@ -136,26 +167,37 @@ class Api:
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
         server: Server = request.app.state.server
+        gate, files = server.gate, operation.files
         try:
-            body = await read_body(request, server.limits, files=operation.files)
-            answer = await server.in_thread(self._handled, server, operation, request, body)
+            key = key_of(request)
+            if operation.public:
+                client = gate.known(request, key)
+            elif key or not self.key_in_body:
+                client = gate.authenticate(request, key, polls=operation.polls)
+            else:  # known when its body is read, which may be no long one where strangers are not served
+                client, files = anonymous(request), files and not gate.key_required
+            body = await read_body(request, server.limits, files=files)
+            is_known = operation.public or bool(key) or not self.key_in_body
+            answer = await server.handlers.run(
+                client.name, self._handled, server, operation, request, body, client if is_known else None
+            )
             return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
         except Exception as exception:
             return self.refusal(api_error(exception, server))
 
-    def _handled(self, server: Server, operation: Operation, request: Request, body: bytes) -> Any:
+    def _handled(
+        self, server: Server, operation: Operation, request: Request, body: bytes, client: Client | None
+    ) -> Any:
         """The answer, or an awaitable of it."""
         parameters = parameters_of(request, body)
         with closing_files(parameters):
-            return self._of_handler(server, operation, request, parameters)
-
-    def _of_handler(self, server: Server, operation: Operation, request: Request, parameters: dict[str, Any]) -> Any:
-        gate = server.gate
-        client = gate.known(request) if operation.public else gate.authenticate(request, parameters.get("api_key"))
-        call = Call(server, request, client, parameters)
-        model = operation.model
-        answer = operation.handler(call) if model is None else operation.handler(call, given=self._read(model, call))
-        return answer if inspect.isawaitable(answer) else respond(answer, operation.status)
+            client = client or server.gate.authenticate(request, parameters.get("api_key"), polls=operation.polls)
+            call, model = Call(server, request, client, parameters), operation.model
+            if model is None:
+                answer = operation.handler(call)
+            else:
+                answer = operation.handler(call, given=self._read(model, call))
+            return answer if inspect.isawaitable(answer) else respond(answer, operation.status)
 
     def _read(self, model: type[BaseModel], call: Call) -> BaseModel:
         present = {name: value for name, value in call.parameters.items() if value not in self.absent}

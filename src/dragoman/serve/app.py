@@ -6,7 +6,7 @@ import functools
 import hmac
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -26,7 +26,7 @@ from dragoman.serve.http import route_path
 from dragoman.serve.openapi import openapi
 from dragoman.serve.origins import OriginMiddleware
 from dragoman.serve.settings import Settings
-from dragoman.serve.state import Server
+from dragoman.serve.state import COUNT_SECONDS, Server
 
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -70,7 +70,7 @@ async def metrics(request: Request) -> Response:
     given = request.headers.get("authorization", "").encode()
     if server.settings.metrics_key and not hmac.compare_digest(given, bearer):
         return state.refusal(ApiError(401, "Unauthorized"))
-    server.metrics.queue_tokens.set(server.service.scheduler.admitted_tokens)
+    server.metrics.queue_tokens.set(server.service.scheduler.shares.total)
     server.metrics.tokens_per_second.set(server.service.scheduler.speed.tokens_per_second)
     return PlainTextResponse(server.metrics.page(), media_type="text/plain; version=0.0.4")
 
@@ -85,8 +85,7 @@ def _description() -> dict[str, Any]:
 
 async def _spec(request: Request) -> dict[str, Any]:
     """The description of all APIs at the address that was asked for. It is made once, and takes its time."""
-    server: Server = request.app.state.server
-    description = await server.in_thread(_description)
+    description = await asyncio.to_thread(_description)
     return {**description, "servers": [{"url": str(request.base_url).rstrip("/")}]}
 
 
@@ -192,10 +191,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return _api_at(route_path(request)).refusal(refused)
 
 
-async def _tidy_now_and_then(server: Server) -> None:
+async def _now_and_then(seconds: float, work: Callable[[], None]) -> None:
     while True:
-        await asyncio.sleep(TIDY_SECONDS)
-        await server.in_thread(server.tidy)
+        await asyncio.sleep(seconds)
+        await asyncio.to_thread(work)
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -207,12 +206,14 @@ def create_app(settings: Settings) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         server.start()
         if settings.load_first:
-            await server.in_thread(server.loading.join)
-        tidying = asyncio.create_task(_tidy_now_and_then(server))
+            await asyncio.to_thread(server.loading.join)
+        chores = [(TIDY_SECONDS, server.tidy), (COUNT_SECONDS, server.gate.usage.write)]
+        tasks = [asyncio.create_task(_now_and_then(*chore)) for chore in chores]
         try:
             yield
         finally:
-            tidying.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.to_thread(server.stop)
 
     app = Starlette(

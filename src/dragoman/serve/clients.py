@@ -1,20 +1,24 @@
 """Who asks, and how much they may: API keys, and limits of requests a minute and characters a month."""
 
+import contextlib
+import ipaddress
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from starlette.requests import Request
 
+from dragoman.errors import DragomanError
 from dragoman.serve.corrections import ADDRESS
 from dragoman.serve.errors import ApiError
 from dragoman.serve.settings import Limits
-from dragoman.serve.store import Key, Store
+from dragoman.serve.store import Key, Store, digest
+from dragoman.serve.usage import Usage
 
 REMEMBERED = 10_000
 """Clients whose requests are counted at a time; of more, those that have not asked for long are forgotten."""
+POLLS = 20
+"""Polls that a client may send for each of its requests."""
 
 
 class Client(NamedTuple):
@@ -25,54 +29,49 @@ class Client(NamedTuple):
 
 
 class Gate:
-    """The gate that lets requests in, or says why not."""
+    """The gate that lets requests in, or says why not. It knows the keys by heart: a store that is locked, or slow,
+    holds nobody up."""
 
     def __init__(self, store: Store, limits: Limits, key_required: bool) -> None:
         self.store, self.limits, self.key_required = store, limits, key_required
+        self.usage = Usage(store)
+        self._keys = store.keys_by_digest()
+        self._version = store.database.changed_elsewhere()
         self._lock = threading.Lock()
         self._left: dict[str, tuple[float, float]] = {}
-        """Of each client the requests that it may still send, and when that was so."""
+        """Of each client the requests, or polls, that it may still send, and when that was so."""
 
-    def authenticate(self, request: Request, given: object = None) -> Client:
-        """The client of a request that may go on. `given`: the key in the request's own parameters.
+    def authenticate(self, request: Request, given: object, *, polls: bool = False) -> Client:
+        """The client of a request that may go on. `given`: its key.
 
         Where none is needed an unknown key is as good as none: some clients insist on sending one. Raises ApiError: 400
         without a key where one is needed, 403 for a wrong one, 429 for too many requests.
         """
-        text = given if isinstance(given, str) and given else _key_in_headers(request)
-        key = self.store.key(text) if text else None
+        key = self._key(given)
         if key is None and self.key_required:
-            if text:
+            if given:
                 raise ApiError(403, "Invalid API key")
             raise ApiError(400, "Please contact the server operator to get an API key")
-        client = _client(request, key)
+        client = Client(key.name, key) if key else anonymous(request)
         limit = (key.per_minute if key else None) or (0 if key else self.limits.requests_per_minute)
         if limit:
-            self.take(client.name, limit)
+            self.take(f"polls of {client.name}" if polls else client.name, limit * POLLS if polls else limit)
         return client
 
-    def known(self, request: Request) -> Client:
+    def known(self, request: Request, given: str) -> Client:
         """The client of a request that is asked for no key, by the key that it sends all the same."""
-        text = _key_in_headers(request)
-        return _client(request, self.store.key(text) if text else None)
+        key = self._key(given)
+        return Client(key.name, key) if key else anonymous(request)
 
-    def count_quota(self, client: Client, characters: int) -> None:
-        """Count characters. Raises ApiError (456, as DeepL says it) where the month's are used up."""
-        if client.key is None:
-            return
-        if not self.store.count(client.name, characters, client.key.per_month):
-            raise ApiError(456, "Quota exceeded: the characters of this key for this month are used up")
-
-    @contextmanager
-    def counted(self, client: Client, characters: int) -> Iterator[None]:
-        """Count the characters of what is done in a block, if it is done."""
-        self.count_quota(client, characters)
-        try:
-            yield
-        except BaseException:
-            if client.key is not None:
-                self.store.count(client.name, -characters)
-            raise
+    def _key(self, given: object) -> Key | None:
+        """The key that a client gave; None for one that is not known."""
+        if not isinstance(given, str) or not given:
+            return None
+        with contextlib.suppress(DragomanError):  # locked: what was known is true until it can be read
+            version = self.store.database.changed_elsewhere()
+            if version is not None and version != self._version:
+                self._keys, self._version = self.store.keys_by_digest(), version
+        return self._keys.get(digest(given))
 
     def take(self, name: str, limit: int) -> None:
         """Take one of a bucket that holds `limit` and fills up in a minute. Raises ApiError (429) for an empty one."""
@@ -89,13 +88,31 @@ class Gate:
                 self._left.pop(next(iter(self._left)))
 
 
-def _client(request: Request, key: Key | None) -> Client:
-    address = request.client.host if request.client else "unknown"
-    return Client(key.name, key) if key else Client(f"{ADDRESS}{address}", None)
+def anonymous(request: Request) -> Client:
+    """The client of a request without a key."""
+    return Client(f"{ADDRESS}{network_of(request.client.host if request.client else '')}", None)
 
 
-def _key_in_headers(request: Request) -> str:
+def network_of(host: str) -> str:
+    """The address that stands for a client: all of IPv4, of IPv6 the network of a household, which has no fewer.
+
+    >>> network_of("::ffff:192.0.2.1"), network_of("2001:db8:0:1:a:b:c:d"), network_of("fe80::1%eth0"), network_of("")
+    ('192.0.2.1', '2001:db8:0:1::/64', 'fe80::/64', 'unknown')
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host or "unknown"
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def key_of(request: Request) -> str:
+    """The key in the headers of a request, or in its address; empty if there is none."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() in ("bearer", "deepl-auth-key"):
         return text.strip()
-    return request.headers.get("x-api-key", "")
+    return request.headers.get("x-api-key", "") or request.query_params.get("api_key", "")

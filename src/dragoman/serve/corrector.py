@@ -123,7 +123,7 @@ class Corrector:
         if there is not None and (there.correction.tgt, there.state) == (correction.tgt, state):
             return there
         self._check_limits()
-        with self.server.gate.counted(self.client, len(correction.src) + len(correction.tgt)):
+        with self.server.gate.usage.reserved(self.client.key, len(correction.src) + len(correction.tgt)):
             kept = corrections.add(correction, self.author, state)
         self._done("added", kept)
         return kept

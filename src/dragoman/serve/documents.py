@@ -22,6 +22,7 @@ from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, RequestHandle
 from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, Service
+from dragoman.serve.usage import Reservation
 
 MAX_RUNNING = 2
 """Documents that are translated at a time."""
@@ -61,6 +62,8 @@ class Job:
     options: Options = ANYTHING
     """Choices for reading it."""
     report: Report = field(default_factory=Report)
+    reservation: Reservation | None = None
+    """Its characters, of those of its client's key."""
     started: float = 0.0
     ended: float = 0.0
     """When it was done, or given up; 0 before that."""
@@ -103,10 +106,10 @@ class Jobs:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(
-        self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES,
-        count: Callable[[int], None] = lambda characters: None, options: Options = ANYTHING,
+        self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES, options: Options = ANYTHING,
+        *, client: str = "", reserve: Callable[[int], Reservation] | None = None,
     ) -> Job:  # fmt: skip
-        """Queue a document. `count` is told its characters when they are known.
+        """Queue a document of a client. `reserve` is told its characters when they are known.
 
         Raises DragomanError for a kind of file that is not known, TooMany where too many wait.
         """
@@ -121,14 +124,14 @@ class Jobs:
             if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:
                 raise TooMany
             id = secrets.token_hex(16).upper()
-            handle = RequestHandle(self.service.scheduler, background=True)
+            handle = RequestHandle(self.service.scheduler, background=True, client=client)
             job = Job(
                 id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, options=options
             )
             self.jobs[id] = job
         job.folder.mkdir(mode=0o700)
         (job.folder / f"source{suffix}").write_bytes(data)
-        self._threads.submit(self._work, job, kind.name, choices, count)
+        self._threads.submit(self._work, job, kind.name, choices, reserve)
         return job
 
     def find(self, id: str, key: object) -> Job | None:
@@ -151,7 +154,7 @@ class Jobs:
             if job.ended and now - job.ended > KEEP_SECONDS:
                 self.remove(job)
 
-    def _work(self, job: Job, kind: str, choices: Choices, count: Callable[[int], None]) -> None:
+    def _work(self, job: Job, kind: str, choices: Choices, reserve: Callable[[int], Reservation] | None) -> None:
         source = job.folder / f"source{job.suffix}"
         job.state, job.started = "translating", time.monotonic()
 
@@ -160,7 +163,7 @@ class Jobs:
 
         def counted(characters: int) -> None:
             job.characters = characters
-            count(characters)
+            job.reservation = reserve(characters) if reserve is not None else None
 
         def translated(handle: RequestHandle) -> tuple[bytes, Report]:
             if job.src == AUTO:
@@ -191,5 +194,7 @@ class Jobs:
             say(f"a document failed: {type(error).__name__}: {error}")
             job.state, job.error, outcome = "error", "internal error", "failed"
         finally:
+            if job.reservation is not None:
+                job.reservation.settle(job.state == "done")
             job.ended = time.monotonic()
             self.metrics.documents.labels(kind, outcome).inc()

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from starlette.responses import FileResponse, Response
 
+from dragoman.cancellation import turn
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
 from dragoman.languages.codes import name_of
 from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.pipeline import Translated
-from dragoman.serve.api import Call
+from dragoman.serve.api import Call, Load
 from dragoman.serve.corrections import Correction, one_line
 from dragoman.serve.documents import Job, TooMany
 from dragoman.serve.errors import ApiError
@@ -58,7 +59,8 @@ class Answer(NamedTuple):
 def detect(server: Server, text: str) -> list[Detected]:
     """The languages that a text may be in, best first; at least one. Those of little probability are left out."""
     served = list(server.service.languages())
-    ranked = likely_languages(text, served)
+    with turn(server.identifying):
+        ranked = likely_languages(text, served)
     likely = [one for one in ranked if one[1] >= LIKELY]
     return [_detected(one, served) for one in likely or ranked]
 
@@ -73,8 +75,11 @@ def sources_of(server: Server, texts: Sequence[str], tgt: str) -> list[Detected]
     language that is not served: it is never taken for another one."""
     served = server.service.languages()
     sources = [code for code, targets in served.items() if tgt in targets]
-    found = [_detected(source_language(text, sources, tgt, list(served)), served) for text in texts]
-    for number, one in enumerate(found):
+    found: list[Detected] = []
+    for number, text in enumerate(texts):
+        with turn(server.identifying):
+            one = _detected(source_language(text, sources, tgt, list(served)), served)
+        found.append(one)
         if not one.served:
             place = f"text[{number}]: " if len(texts) > 1 else ""
             name = one.name if one.confidence >= 0.5 else f"perhaps {one.name}"
@@ -106,24 +111,22 @@ def check_terms(server: Server, glossary: Glossary) -> Glossary:
 
 def planned(
     call: Call, texts: Sequence[str], src: str, tgt: str, choices: Choices
-) -> tuple[Callable[[RequestHandle], list[Answer]], int]:
-    """The work that translates texts, and its tokens: what `Call.run` takes. With `src` `auto` the language of each
-    text is identified by itself.
+) -> tuple[Callable[[RequestHandle], list[Answer]], Load]:
+    """The work that translates texts, and how much it is: what `Call.run` takes. With `src` `auto` the language of each
+    text is identified by itself. Nothing is done yet: how much it is, is a guess from the number of characters.
 
-    Raises ApiError, and DragomanError for languages that are not served.
+    Raises DragomanError for languages that are not served.
     """
     server, service = call.server, call.server.service
     choices = _own(call, choices)
-    detected = sources_of(server, texts, tgt) if src == AUTO else [None] * len(texts)
-    languages = [src if found is None else found.language for found in detected]
-    groups: dict[str, list[int]] = {}
-    for place, code in enumerate(languages):
-        if code != tgt and texts[place].strip():
-            groups.setdefault(code, []).append(place)
-    tokens = sum(service.tokens(code, tgt, [texts[place] for place in places]) for code, places in groups.items())
-    server.gate.count_quota(call.client, sum(map(len, texts)))
 
     def work(handle: RequestHandle) -> list[Answer]:
+        detected = sources_of(server, texts, tgt) if src == AUTO else [None] * len(texts)
+        languages = [src if found is None else found.language for found in detected]
+        groups: dict[str, list[int]] = {}
+        for place, code in enumerate(languages):
+            if code != tgt and texts[place].strip():
+                groups.setdefault(code, []).append(place)
         items = [as_it_is(text) for text in texts]
         for code, places in groups.items():
             made = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
@@ -131,7 +134,8 @@ def planned(
                 items[place] = item
         return [Answer(*answer) for answer in zip(items, languages, detected, strict=True)]
 
-    return work, tokens
+    tokens = 0 if src == tgt else service.tokens(src, tgt, texts, choices)
+    return work, Load(tokens, sum(map(len, texts)))
 
 
 def _own(call: Call, choices: Choices) -> Choices:
@@ -147,9 +151,11 @@ def new_job(
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
     server = call.server
     file_name, data = file_of(call.parameters, server.limits)
-    count = lambda characters: server.gate.count_quota(call.client, characters)  # noqa: E731
     try:
-        return server.jobs.add(name or file_name, data, *languages, _own(call, choices), count, options)
+        return server.jobs.add(
+            name or file_name, data, *languages, _own(call, choices), options, client=call.client.name,
+            reserve=lambda characters: server.gate.usage.reserve(call.client.key, characters),
+        )  # fmt: skip
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:

@@ -1,15 +1,18 @@
-"""The scheduler of a server: continuous batching that never ends, with deadlines, cancellation and two priorities.
+"""The scheduler of a server: continuous batching that never ends, fair to its clients, with deadlines, cancellation and
+two priorities.
 
 Requests run in threads of their own and translate as everybody does (`SearchTranslator.n_best`); where the translator
 would search, its `RequestHandle` hands the sentences to the scheduler and waits. The scheduler's threads put sentences
 of all requests into batches of one width and step those batches together (`decoding/continuous_batching.py`). What a
 sentence's translation is does not depend on that, to the last bit.
+
+Clients take turns twice: when their sentences are put into batches (`fairness.FairQueue`), and, where the batches under
+way are too large for one step, when these are stepped. What cannot be done in time is not taken in at all.
 """
 
 import itertools
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
@@ -25,6 +28,7 @@ from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part
+from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -37,12 +41,21 @@ BATCH_ROWS = 640
 """Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
 MIN_QUEUE_PER_THREAD = 16
 """Sentences that wait, from which on another thread helps."""
-QUEUE_SCAN = 2048
-"""Sentences of the queue that are looked through for those that fit into a batch."""
 BACKGROUND_EVERY = 8
-"""One in so many batches is a document's, however many requests wait: none waits for ever."""
-QUEUE_SECONDS = 4.0
-"""Work that may wait: seconds of it at the speed that was measured."""
+"""One in so many batches is a document's, and one second in so many, however many requests wait."""
+STEP_ROWS = 256
+"""Rows of a step beyond which clients take turns at it: a single sentence need not wait for a thousand others."""
+CREDIT_SECONDS = 0.5
+"""Seconds of steps that a client may be behind the others, and catch up."""
+ADMITTED = 0.75
+"""Share of the deadline in which all that was taken in can be done."""
+SMALLEST_ROOM = 1 / 16
+"""Share of the capacity that has to be free for a single text, however long it is."""
+WRONG_GUESS = 2.0
+"""A request may be so many times as large as was guessed before it is admitted anew: what was begun is not given up for
+less."""
+HOPELESS = 2.0
+"""A request that would be done in time at so many times the measured speed is not given up yet."""
 ENOUGH_TOKENS = 500
 """Source tokens, all of them done, after which a speed is believed."""
 FIRST_GUESS = 1000.0
@@ -57,6 +70,14 @@ class DeadlineExceeded(Exception):
     """The request was not done in time."""
 
 
+class TooMuch(Exception):
+    """More work than can ever be done within the deadline. `share`: the part of it that could be."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(f"too much work: {share:.0%} of it could be done in time")
+        self.share = share
+
+
 class Overloaded(Exception):
     """More work waits than can be done soon. `retry_after`: seconds until it is worth asking again."""
 
@@ -66,14 +87,25 @@ class Overloaded(Exception):
 
 
 class RequestHandle:
-    """One request at the scheduler: its deadline (of `time.monotonic`), its priority, and the way to give it up."""
+    """One request at the scheduler: whose it is, its deadline (of `time.monotonic`), its priority, and the way to give
+    it up."""
 
     def __init__(
-        self, scheduler: "BatchScheduler", deadline: float = float("inf"), *, background: bool = False
+        self, scheduler: "BatchScheduler", deadline: float = float("inf"), *, background: bool = False, client: str = ""
     ) -> None:
-        self.scheduler, self.deadline, self.background = scheduler, deadline, background
+        self.scheduler, self.deadline, self.background, self.client = scheduler, deadline, background, client
         self.gone = False
         self.waiting: list[QueuedSentence] = []
+        self.guess: int | None = None
+        """Source tokens that it was admitted with; None: it was not."""
+        self.begun = 0
+        """Source tokens of all that it has searched for."""
+        self.left = 0
+        """Source tokens that are still to be done."""
+        self.held = 0
+        """The tokens that it holds of its client's share."""
+        self.is_small = False
+        """It is tried, however long it may take."""
 
     def on(self, translator: SearchTranslator) -> SearchTranslator:
         """The translator with the scheduler for its search."""
@@ -112,6 +144,7 @@ class SearcherAdapter:
         sentences = handle.waiting = [QueuedSentence(translator, self.searcher, part, handle) for part in parts]
         handle.check()
         try:
+            handle.scheduler.correct(handle, sum(sentence.tokens for sentence in sentences))
             handle.scheduler.put(sentences)
             left = None if handle.deadline == float("inf") else max(0.0, handle.deadline - time.monotonic())
             done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
@@ -140,6 +173,7 @@ class QueuedSentence:
             own += (id(handle), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
         """Sentences of one key may share a batch."""
+        self.tokens = 1 + len(part.ids)
 
     @property
     def is_dead(self) -> bool:
@@ -161,6 +195,12 @@ class RunningBatch:
     sentences: list[QueuedSentence]
     search: Search
     asked: Asked
+    clients: frozenset[tuple[str, bool]]
+    """The clients whose sentences are in it; True: those of documents."""
+
+    @property
+    def rows(self) -> int:
+        return len(self.asked[0])
 
 
 @dataclass
@@ -188,6 +228,12 @@ class Speed:
     _seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def guess(self, tokens: int, seconds: float) -> None:
+        """Believe the speed of some work until there is enough to measure it at."""
+        with self._lock:
+            if not self.measured:
+                self.tokens_per_second = max(1.0, tokens / seconds)
+
     def add(self, tokens: int, seconds: float) -> None:
         """Count work done while there was more to do; `seconds` of all threads together over their number."""
         with self._lock:
@@ -201,17 +247,55 @@ class Speed:
             self._tokens, self._seconds = 0, 0.0
 
 
+@dataclass
+class Turns:
+    """The time that clients have had on a thread, to tell whose batches take the next step."""
+
+    spent: dict[tuple[str, bool], float] = field(default_factory=dict)
+    """Seconds of the clients that have something under way."""
+
+    def next(self, going: Sequence[RunningBatch]) -> list[RunningBatch]:
+        """The batches that take a step now: all of them, or, where these are too many rows, those of whoever has had
+        the least time, and others that still fit."""
+        clients = {client for batch in going for client in batch.clients}
+        least = min((self.spent[client] for client in clients if client in self.spent), default=0.0)
+        most = max((self.spent[client] for client in clients if client in self.spent), default=0.0)
+        self.spent = {client: max(self.spent.get(client, least), most - CREDIT_SECONDS) for client in clients}
+        if sum(batch.rows for batch in going) <= STEP_ROWS:
+            return list(going)
+        ordered = sorted(going, key=self._had)
+        chosen: list[RunningBatch] = []
+        for batch in ordered:
+            fits = sum(one.rows for one in chosen) + batch.rows <= STEP_ROWS
+            if not chosen or fits or self._had(batch) <= self._had(ordered[0]):
+                chosen.append(batch)
+        return chosen
+
+    def _had(self, batch: RunningBatch) -> float:
+        return min(self.spent[client] for client in batch.clients)
+
+    def count(self, stepped: Sequence[tuple[RunningBatch, int]], seconds: float) -> None:
+        """Count the time of a step of batches with so many rows."""
+        rows = sum(number for _, number in stepped)
+        for batch, number in stepped:
+            for client in batch.clients:
+                weight = BACKGROUND_EVERY if client[1] else 1
+                self.spent[client] += weight * seconds * number / rows / len(batch.clients)
+
+
 class BatchScheduler:
     """Threads that search for everybody. `with BatchScheduler() as scheduler:` starts and stops them."""
 
-    def __init__(self, threads: int | None = None, queue_seconds: float = QUEUE_SECONDS) -> None:
+    def __init__(self, threads: int | None = None, deadline_seconds: float = 8.0) -> None:
+        """`deadline_seconds`: what is taken in has to be done within these."""
         self.num_threads = threads or torch.get_num_threads()
-        self.queue_seconds = queue_seconds
+        self.deadline_seconds = deadline_seconds
         self.changed = threading.Condition()
-        self.waiting: tuple[deque[QueuedSentence], deque[QueuedSentence]] = (deque(), deque())
+        self.waiting: tuple[FairQueue[QueuedSentence], FairQueue[QueuedSentence]] = (FairQueue(), FairQueue())
         """Sentences of requests, and those of documents."""
         self.speed = Speed()
-        self.admitted_tokens = 0
+        self.shares = Shares()
+        """Source tokens of the requests that were taken in and are not done yet."""
         self.on_batch: Callable[[int], None] = lambda rows: None
         self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
@@ -231,8 +315,7 @@ class BatchScheduler:
     def __exit__(self, *_: object) -> None:
         with self.changed:
             self.is_stopped = True
-            left = [*self.waiting[0], *self.waiting[1]]
-            self.waiting = (deque(), deque())
+            left = [sentence for queue in self.waiting for sentence in queue.clear()]
             self.changed.notify_all()
         for sentence in left:
             sentence.fail(Cancelled())
@@ -240,18 +323,53 @@ class BatchScheduler:
             thread.join()
 
     @contextmanager
-    def admitted(self, tokens: int) -> Iterator[None]:
-        """Count a request of so many tokens as work that waits. Raises Overloaded where too much does."""
+    def admitted(self, handle: RequestHandle, tokens: int, *, is_small: bool = False) -> Iterator[None]:
+        """Count a request of so many source tokens (a guess) as work that waits.
+
+        Raises Overloaded where its client's share of what can be done in time is used up, and TooMuch for more than a
+        client that is alone could have done. A small request is never too much.
+        """
+        handle.guess, handle.is_small = tokens, is_small
         with self.changed:
-            speed = self.speed.tokens_per_second
-            if self.admitted_tokens and self.admitted_tokens + tokens > self.queue_seconds * speed:
-                raise Overloaded(max(1.0, self.admitted_tokens / speed / 2))
-            self.admitted_tokens += tokens
+            self._charge(handle, tokens)
         try:
             yield
         finally:
             with self.changed:
-                self.admitted_tokens -= tokens
+                self.shares.give(handle.client, handle.held)
+                handle.held = handle.left = 0
+
+    def correct(self, handle: RequestHandle, tokens: int) -> None:
+        """Source tokens that a request searches for now: far more than was guessed are admitted anew.
+
+        Raises what `admitted` does.
+        """
+        with self.changed:
+            handle.begun += tokens
+            more = tokens - handle.left
+            if handle.guess is None or more <= 0:
+                return
+            if handle.begun > WRONG_GUESS * handle.guess:
+                self._charge(handle, tokens)
+            else:
+                handle.left, handle.held = tokens, handle.held + more
+                self.shares.take(handle.client, more)
+
+    def _charge(self, handle: RequestHandle, tokens: int) -> None:
+        """Let a request hold tokens of its client's share, in the place of what it holds. (The lock is held.)"""
+        speed, client = self.speed.tokens_per_second, handle.client
+        capacity = ADMITTED * self.deadline_seconds * speed
+        self.shares.give(client, handle.held)
+        handle.held, room = 0, self.shares.room(client, capacity)
+        if tokens > room:
+            is_tried = handle.is_small or not self.speed.measured
+            if not (is_tried and not self.shares.held[client] and room >= SMALLEST_ROOM * capacity):
+                if tokens > capacity / 2 and not is_tried:
+                    raise TooMuch(capacity / 2 / tokens)
+                clients = len({*self.shares.held, client})
+                raise Overloaded(max(1.0, (tokens - room) * clients / speed))
+        handle.left, handle.held = tokens, min(tokens, room)
+        self.shares.take(client, handle.held)
 
     def put(self, sentences: Sequence[QueuedSentence]) -> None:
         """Queue sentences."""
@@ -259,13 +377,24 @@ class BatchScheduler:
             if self.is_stopped:
                 raise Cancelled
             for sentence in sentences:
-                self.waiting[sentence.handle.background].append(sentence)
+                handle = sentence.handle
+                self.waiting[handle.background].put(handle.client, sentence, sentence.tokens, sentence.key)
             self.changed.notify_all()
+
+    def _is_dead(self, sentence: QueuedSentence) -> bool:
+        """True if nobody waits for a sentence any more, or nobody will when it is done."""
+        handle = sentence.handle
+        if not sentence.is_dead and self.speed.measured and handle.deadline != float("inf"):
+            seconds = handle.left / self.speed.tokens_per_second
+            if seconds > HOPELESS * (handle.deadline - time.monotonic()):
+                sentence.fail(DeadlineExceeded())
+        return sentence.is_dead
 
     def _work(self, number: int) -> None:
         """The life of a thread: take batches while there is room, step them, hand out what is done."""
         torch.set_num_threads(1)
         going: list[RunningBatch] = []
+        turns = Turns()
         with torch.inference_mode():
             while True:
                 started = time.monotonic()
@@ -277,7 +406,7 @@ class BatchScheduler:
                         for sentence in batch.sentences:
                             sentence.fail(Cancelled())
                     return
-                done = self._step(going)
+                done = self._step(going, turns)
                 if full:
                     self.speed.add(done, (time.monotonic() - started) / self.num_threads)
 
@@ -290,11 +419,12 @@ class BatchScheduler:
         """
         taken: list[list[QueuedSentence]] = []
         with self.changed:
-            rows = sum(len(batch.asked[0]) for batch in going)
-            while len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT and not self.is_stopped:
-                is_anothers = any(queue and queue[0].searcher is not None for queue in self.waiting)
+            rows = sum(batch.rows for batch in going)
+            while not self.is_stopped:
+                is_anothers = any((first := queue.first()) and first.searcher is not None for queue in self.waiting)
                 enough = is_anothers or sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD
-                sentences = self._next() if enough else []
+                is_free = len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT
+                sentences = self._next() if enough and (is_free or self._is_newcomers_turn(going, taken)) else []
                 if sentences:
                     taken.append(sentences)
                     rows += sum(sentence.translator.decoding.num_candidates for sentence in sentences)
@@ -304,28 +434,23 @@ class BatchScheduler:
                     self.changed.wait()
         return taken
 
+    def _is_newcomers_turn(self, going: Sequence[RunningBatch], taken: Sequence[Sequence[QueuedSentence]]) -> bool:
+        """True if it is the turn of a client who has nothing under way here: it need not wait for the others to end."""
+        client = self.waiting[0].next_client()
+        here = {name for batch in going for name, _ in batch.clients}
+        here.update(sentence.handle.client for sentences in taken for sentence in sentences)
+        return client is not None and client not in here and len(going) + len(taken) < 2 * MAX_BATCHES
+
     def _next(self) -> list[QueuedSentence]:
-        """The oldest sentence and others that go with it; those of a request before those of a document."""
+        """Sentences for a batch, of clients in turn; those of requests before those of documents."""
         requests, documents = self.waiting
-        queue = requests
-        if documents and (not requests or next(self._turns) % BACKGROUND_EVERY == 0):
-            queue = documents
-        while queue and queue[0].is_dead:
-            queue.popleft()
-        if not queue:
+        is_documents_turn = len(documents) and (not len(requests) or next(self._turns) % BACKGROUND_EVERY == 0)
+        queue = documents if is_documents_turn else requests
+        first = queue.first(self._is_dead)
+        if first is None:
             return []
-        first = queue.popleft()
         size = 64 if first.searcher else max(1, BATCH_ROWS // first.translator.decoding.num_candidates)
-        chosen: list[QueuedSentence] = [first]
-        left: list[QueuedSentence] = []
-        for _ in range(min(QUEUE_SCAN, len(queue))):
-            if len(chosen) >= size:
-                break
-            sentence = queue.popleft()
-            if not sentence.is_dead:
-                (chosen if sentence.key == first.key else left).append(sentence)
-        queue.extendleft(reversed(left))
-        return chosen
+        return queue.take(size, self._is_dead)
 
     def _begin(self, sentences: list[QueuedSentence], going: list[RunningBatch]) -> None:
         first = sentences[0]
@@ -336,24 +461,27 @@ class BatchScheduler:
                 return
             # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
             search = first.translator.begin(parts, [] if first.part.terms else [CancelRule(sentences)])
-            going.append(RunningBatch(sentences, search, next(search)))
+            clients = frozenset((sentence.handle.client, sentence.handle.background) for sentence in sentences)
+            going.append(RunningBatch(sentences, search, next(search), clients))
         except StopIteration as done:
             self._finish(sentences, done.value)
         except Exception as error:
             self._failed(sentences, error)
 
-    def _step(self, going: list[RunningBatch]) -> int:
-        """One step of all batches; source tokens of the sentences that are done with it."""
+    def _step(self, going: list[RunningBatch], turns: Turns) -> int:
+        """One step of the batches whose turn it is; source tokens of the sentences that are done with it."""
         for batch in [one for one in going if all(sentence.is_dead for sentence in one.sentences)]:
             batch.search.close()
             going.remove(batch)
-        done = 0
+        began, done = time.perf_counter(), 0
+        stepping = turns.next(going)
+        rows = [(batch, batch.rows) for batch in stepping]
         models: dict[int, list[RunningBatch]] = {}
-        for batch in going:
+        for batch in stepping:
             models.setdefault(id(batch.sentences[0].translator.model), []).append(batch)
-        going.clear()
+            going.remove(batch)
         for together in models.values():
-            self.on_batch(sum(len(batch.asked[0]) for batch in together))
+            self.on_batch(sum(batch.rows for batch in together))
             for batch, answer in zip(together, self._answers(together), strict=True):
                 if isinstance(answer, Exception):
                     self._failed(batch.sentences, answer)
@@ -363,9 +491,10 @@ class BatchScheduler:
                     going.append(batch)
                 except StopIteration as finished:
                     self._finish(batch.sentences, finished.value)
-                    done += sum(len(sentence.part.ids) for sentence in batch.sentences)
+                    done += sum(sentence.tokens for sentence in batch.sentences)
                 except Exception as error:
                     self._failed(batch.sentences, error)
+        turns.count(rows, time.perf_counter() - began)
         return done
 
     def _answers(self, together: list[RunningBatch]) -> Sequence[Answer | Exception]:
@@ -379,6 +508,12 @@ class BatchScheduler:
         return [answer for batch in together for answer in self._answers([batch])]
 
     def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:
+        with self.changed:
+            for sentence in sentences:
+                handle = sentence.handle
+                handle.left = max(0, handle.left - sentence.tokens)
+                self.shares.give(handle.client, max(0, handle.held - handle.left))
+                handle.held = min(handle.held, handle.left)
         for sentence, found in zip(sentences, results, strict=True):
             with suppress(InvalidStateError):
                 sentence.result.set_result(found)

@@ -3,15 +3,15 @@
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, strong
-from dragoman.cancellation import check
+from dragoman.cancellation import check, turn
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import tagged
 from dragoman.formats.base import NO_TAGS, Format, Item, Options, Tags, Unit
@@ -42,8 +42,12 @@ SAMPLE = 5000
 """Characters of a document that its language is told from."""
 WARM_UP = 64
 """Sentences that a model translates before it is served: its speed is measured, its kernels are made."""
-TURN_SECONDS = 0.1
-"""Seconds between two looks of a request that waits for its turn at whether it is still wanted."""
+TOKENS_PER_CHARACTER = 0.3
+"""Source tokens of a character, before any text was translated."""
+MEASURED_CHARACTERS = 10_000
+"""So many characters of earlier texts count as much as those of a new one."""
+LEAST_DENSITY = 0.05
+"""Source tokens of a character, at least: texts that corrections answer need no search."""
 LINKED = 0.25
 """The least share of a word's links that is shown."""
 
@@ -141,6 +145,8 @@ class Service:
         self.scheduler, self.memory = scheduler, memory
         self.runs: dict[Languages, ServedRun] = {}
         self.on_warnings: Callable[[int], None] = lambda count: None
+        self._densities: dict[Languages, float] = {}
+        """Source tokens of a character, on all legs of a way."""
         self._reading = threading.Semaphore(max(1, scheduler.num_threads))
 
     def put(self, run: ServedRun) -> None:
@@ -157,7 +163,11 @@ class Service:
         tokenizer = run.own.tokenizers.src
         ids = list(itertools.islice(itertools.cycle(range(4, tokenizer.vocab_size)), 12 * WARM_UP))
         lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
-        found = RequestHandle(self.scheduler).on(run.pipeline.search).translate(lines)
+        translator = RequestHandle(self.scheduler).on(run.pipeline.search)
+        translator.translate(lines[:1])
+        began = time.perf_counter()
+        found = translator.translate(lines)
+        self.scheduler.speed.guess(len(ids), time.perf_counter() - began)
         if not any(text.strip() for text in found):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
@@ -184,11 +194,28 @@ class Service:
         middle = min(middles, key=lambda code: (code != "en", code), default=None)
         return [] if middle is None else [runs[src, middle], runs[middle, tgt]]
 
-    def tokens(self, src: str, tgt: str, texts: Iterable[str]) -> int:
-        """Source tokens of texts, on each leg of the way (a guess for the second: as many)."""
+    def tokens(self, src: str, tgt: str, texts: Iterable[str], choices: Choices = NO_CHOICES) -> int:
+        """A guess of the source tokens of texts, on all legs of the way, from what earlier ones had; more where the
+        search is wider than the run's own.
+
+        Raises DragomanError where there is no way.
+        """
+        if src == AUTO:
+            src = next((code for code in self.languages() if self._legs(code, tgt)), src)
         legs = self.route(src, tgt)
-        encode = legs[0].own.tokenizers.src.encode
-        return len(legs) * sum(1 + len(encode(text)) for text in texts)
+        own = legs[-1].own.decoding.beam_size
+        width = max(choices.beam_size or own, 1 + choices.alternatives) / own
+        characters = sum(len(text) + 1 for text in texts)
+        return 1 + int(characters * self._density(src, tgt, legs) * max(1.0, width))
+
+    def _density(self, src: str, tgt: str, legs: Sequence[ServedRun]) -> float:
+        return self._densities.get((src, tgt), TOKENS_PER_CHARACTER * len(legs))
+
+    def _measure(self, src: str, tgt: str, legs: Sequence[ServedRun], characters: int, tokens: int) -> None:
+        """Take notice of how many tokens texts had."""
+        known = self._density(src, tgt, legs)
+        found = (known * MEASURED_CHARACTERS + tokens) / (MEASURED_CHARACTERS + characters)
+        self._densities[src, tgt] = max(LEAST_DENSITY, found)
 
     def translate(
         self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = NO_CHOICES
@@ -202,13 +229,14 @@ class Service:
             raise Error.UNSUPPORTED(
                 f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there"
             )
-        sources = texts
+        sources, begun = texts, handle.begun
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
             found = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
             texts = [item.best.text for item in found]
         if len(legs) > 1:
             found = [self._through(src, tgt, text, item) for text, item in zip(sources, found, strict=True)]
+        self._measure(src, tgt, legs, sum(len(text) + 1 for text in sources), handle.begun - begun)
         if choices.warnings:
             self.on_warnings(sum(not one.is_note for item in found for one in item.best.warnings))
         return found
@@ -311,16 +339,6 @@ class Service:
             raise Error.CONFLICT(f"is in {name_of(code)} already", "name its language if that is wrong")
         return code
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """A turn to read sentences anew: as many at a time as there are threads for it."""
-        while not self._reading.acquire(timeout=TURN_SECONDS):
-            check()
-        try:
-            yield
-        finally:
-            self._reading.release()
-
     def similar(self, src: str, tgt: str, text: str, author: str | None = None) -> list[Match]:
         """Corrections of texts much like this one, those of an author before everybody's."""
         memory = self.memory((src, tgt), author)
@@ -334,7 +352,7 @@ class Service:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         pairings = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
-        with self._turn():
+        with turn(self._reading):
             found = erasure_links(legs[0].own, pairings)
         out = []
         for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
@@ -351,7 +369,7 @@ class Service:
         if len(legs) > 1 or legs[0].calibration is None:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
-        with self._turn():
+        with turn(self._reading):
             found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
         return [
             (one.tgt[0] + begin, one.tgt[0] + end, round(value, 3))

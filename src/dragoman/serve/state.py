@@ -1,14 +1,11 @@
 """The state of a server: everything that its handlers share, from its start to its stop."""
 
-import asyncio
 import contextlib
 import ctypes
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -17,6 +14,7 @@ from dragoman.progress import say
 from dragoman.serve.clients import Gate
 from dragoman.serve.database import PATIENCE
 from dragoman.serve.documents import Jobs
+from dragoman.serve.fairness import FairThreads
 from dragoman.serve.memories import CorrectionMemories
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import BatchScheduler
@@ -24,12 +22,14 @@ from dragoman.serve.service import ServedRun, Service
 from dragoman.serve.settings import Settings
 from dragoman.serve.store import Store
 
-Result = TypeVar("Result")
-
 MAX_HANDLERS = 4
-"""Handlers at work at once: they parse, identify languages, tokenise, read and write the store and files."""
+"""Handlers at work at once: they parse, read and write the store and files."""
 MAX_WAITING = 64
-"""Requests at once that wait for the scheduler, or explain their translations."""
+"""Requests at once that are tokenised, wait for the scheduler, or explain their translations."""
+MAX_IDENTIFYING = 2
+"""Texts whose languages are identified at once: with more of them Python does nothing else."""
+COUNT_SECONDS = 1.0
+"""Seconds after which characters that keys have used are written down."""
 
 
 class Server:
@@ -40,11 +40,12 @@ class Server:
         self.metrics = Metrics()
         self.store = Store(settings.store, PATIENCE)
         self.memories = CorrectionMemories(self.store.corrections)
-        self.service = Service(BatchScheduler(settings.threads), self.memories.memory)
+        self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
-        self.handlers = ThreadPoolExecutor(MAX_HANDLERS, thread_name_prefix="handler")
-        self.waiting = ThreadPoolExecutor(MAX_WAITING, thread_name_prefix="request")
+        self.handlers = FairThreads(MAX_HANDLERS, "handler")
+        self.waiting = FairThreads(MAX_WAITING, "request")
+        self.identifying = threading.Semaphore(MAX_IDENTIFYING)
         self.ready = False
         self.stopping = False
         self.problem: DragomanError | None = None
@@ -93,12 +94,9 @@ class Server:
         self.give_up()
         self.jobs.close()
         for threads in (self.handlers, self.waiting):
-            threads.shutdown(wait=True, cancel_futures=True)
+            threads.shutdown()
+        self.gate.usage.write(self.store.database.patience)
         self.store.close()
-
-    async def in_thread(self, work: Callable[..., Result], *given: object) -> Result:
-        """The result of work for the CPU or the disk, which would hold up every client on the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.handlers, work, *given)
 
     def tidy(self) -> None:
         """Delete old documents, and give the memory back that the C library keeps for later."""

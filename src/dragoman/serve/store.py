@@ -4,14 +4,13 @@ import hashlib
 import json
 import secrets
 import sqlite3
-import threading
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.errors import DragomanError, Error
+from dragoman.errors import Error
 from dragoman.serve import corrections
 from dragoman.serve.corrections import ADDRESS, Corrections
 from dragoman.serve.database import Database
@@ -84,17 +83,12 @@ class Store:
         """
         self.database = Database(path, MIGRATIONS, patience)
         self.corrections = Corrections(self.database)
-        self._counting = threading.Lock()
-        self._uncounted: dict[tuple[str, str], int] = {}
-        """Characters by key and month that are not written yet: another process held the file."""
 
     @property
     def path(self) -> Path | None:
         return self.database.path
 
     def close(self) -> None:
-        with self._counting:
-            self._write_counted(self.database.patience)
         self.database.close()
 
     def add_key(
@@ -109,7 +103,7 @@ class Store:
         if not name.isprintable() or not name.strip() or name.startswith(ADDRESS):
             raise Error.WRONG_OPTION(f"key {name!r}: no name of a key", "take one that names its owner")
         key = key or secrets.token_urlsafe(24)
-        row = (_hash(key), name, per_minute, per_month, time.time(), _written(rights))
+        row = (digest(key), name, per_minute, per_month, time.time(), _written(rights))
         with self.database.change() as connection:
             if not connection.execute(
                 "INSERT INTO keys (digest, name, per_minute, per_month, created, rights) VALUES (?, ?, ?, ?, ?, ?) "
@@ -134,44 +128,21 @@ class Store:
     def all_keys(self) -> list[Key]:
         return [_key(row) for row in self.database.rows(f"SELECT {_KEY} FROM keys ORDER BY name")]
 
-    def key(self, given: str) -> Key | None:
-        """The key that a client gave; None for one that is not known."""
-        rows = self.database.rows(f"SELECT {_KEY} FROM keys WHERE digest = ?", _hash(given))
-        return _key(rows[0]) if rows else None
+    def keys_by_digest(self) -> dict[str, Key]:
+        """All keys by what `digest` makes of them."""
+        return {row[0]: _key(row[1:]) for row in self.database.rows(f"SELECT digest, {_KEY} FROM keys")}
 
-    def characters(self, name: str) -> int:
-        """Characters that a key has had translated this month."""
-        month = _month()
-        rows = self.database.rows("SELECT characters FROM usage WHERE name = ? AND month = ?", name, month)
-        return int(rows[0][0] if rows else 0) + self._uncounted.get((name, month), 0)
+    def usage(self, month: str) -> dict[str, int]:
+        """Characters that each key has had translated in a month."""
+        return dict(self.database.rows("SELECT name, characters FROM usage WHERE month = ?", month))
 
-    def count(self, name: str, characters: int, limit: int | None = None) -> bool:
-        """Count characters of this month; False, and nothing is counted, if they would be more than `limit`.
-
-        Where another process holds the file they are counted here, and written later: nobody waits for that.
-        """
-        with self._counting:
-            if limit is not None and self.characters(name) + characters > limit:
-                return False
-            used = name, _month()
-            self._uncounted[used] = self._uncounted.get(used, 0) + characters
-            self._write_counted(patience=0)
-        return True
-
-    def _write_counted(self, patience: float) -> None:
-        rows = [(*used, characters) for used, characters in self._uncounted.items()]
-        if not rows:
-            return
-        try:
-            with self.database.change(patience) as connection:
-                connection.executemany(
-                    "INSERT INTO usage VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET characters = characters + ?3", rows
-                )
-        except DragomanError as error:
-            if error.code != Error.IN_USE:
-                raise
-        else:
-            self._uncounted.clear()
+    def count(self, counted: Mapping[tuple[str, str], int], patience: float = 0.0) -> None:
+        """Count characters of months and keys. Raises DragomanError where another process holds the file for longer."""
+        rows = [(name, month, characters) for (month, name), characters in counted.items()]
+        with self.database.change(patience) as connection:
+            connection.executemany(
+                "INSERT INTO usage VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET characters = characters + ?3", rows
+            )
 
     def put_glossary(
         self, name: str, dictionaries: dict[tuple[str, str], str], author: str, old: StoredGlossary | None = None
@@ -210,9 +181,9 @@ def _written(rights: Collection[str]) -> str:
     return " ".join(sorted(set(rights)))
 
 
-def _hash(key: str) -> str:
+def digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _month() -> str:
+def this_month() -> str:
     return time.strftime("%Y-%m", time.gmtime())

@@ -182,7 +182,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
     choices = Choices(
         given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given)
     )
-    work, tokens = planned(call, texts, src, tgt, choices)
+    work, load = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
         records = []
@@ -201,7 +201,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
             response.headers["X-Ignored-Parameters"] = "context"
         return response
 
-    return call.run(answer, tokens)
+    return call.run(answer, load)
 
 
 _LINE_END = re.compile(r"(?<=\S)[^\S\n]*\n\s*(?=\S)")
@@ -276,7 +276,7 @@ def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
 def usage(call: Call) -> dict[str, int]:
     key = call.client.key
     limit = key.per_month if key else None
-    count = call.server.store.characters(call.client.name) if key else 0
+    count = call.server.gate.usage.characters(call.client.name) if key else 0
     return {"character_count": count, "character_limit": NO_LIMIT if limit is None else limit}
 
 
@@ -302,7 +302,7 @@ def _job(call: Call, given: KeyOfDocument) -> Job:
 
 
 @api.operation("GET POST", "/v2/document/{id}", "How far a document is",
-               {"document_id": "9F2C...", "status": "translating", "seconds_remaining": 4})  # fmt: skip
+               {"document_id": "9F2C...", "status": "translating", "seconds_remaining": 4}, polls=True)  # fmt: skip
 def document(call: Call, given: KeyOfDocument) -> dict[str, Any]:
     job = _job(call, given)
     record: dict[str, Any] = {"document_id": job.id, "status": job.state}

@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response
 
 from dragoman.formats.document import SUFFIXES
 from dragoman.languages.codes import name_of
-from dragoman.serve.api import Api, Call
+from dragoman.serve.api import Api, Call, Load
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import CLIENT_GONE, ApiError
 from dragoman.serve.requests import check_size, correction, detect, language, new_job, planned, require
@@ -63,7 +63,7 @@ def _complaint(error: ErrorDetails) -> str:
     return f"Invalid request: {name} parameter is {kind}"
 
 
-api = Api("LibreTranslate", error_body, _complaint, absent=(None, "", []))
+api = Api("LibreTranslate", error_body, _complaint, absent=(None, "", []), key_in_body=True)
 
 
 @api.operation("POST", "/translate", "Translate; q is a text or a list",
@@ -82,7 +82,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
     _require_route(call, src, tgt)
     alternatives = max(0, given.alternatives)
     choices = Choices(kind="html" if kind == "html" else "text", alternatives=alternatives)
-    work, tokens = planned(call, texts, src, tgt, choices)
+    work, load = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> dict[str, Any]:
         answers = work(handle)
@@ -97,7 +97,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
             record["alternatives"] = [answer.item.alternatives for answer in answers]
         return record if isinstance(given.q, list) else {name: values[0] for name, values in record.items()}
 
-    return call.run(answer, tokens)
+    return call.run(answer, load)
 
 
 def _languages(call: Call, source: str, target: str) -> tuple[str, str]:
@@ -116,10 +116,15 @@ def _require_route(call: Call, src: str, tgt: str) -> None:
 
 
 @api.operation("POST", "/detect", "Identify the language of a text", [{"confidence": 99, "language": "de"}])
-def detect_language(call: Call, given: DetectRequest) -> list[dict[str, Any]]:
+def detect_language(call: Call, given: DetectRequest) -> Awaitable[list[dict[str, Any]]]:
     text = given.q[0] if isinstance(given.q, list) else given.q
     check_size(call.server, [text])
-    return [{"confidence": round(100 * one.confidence), "language": one.language} for one in detect(call.server, text)]
+
+    def work(handle: RequestHandle) -> list[dict[str, Any]]:
+        found = detect(call.server, text)
+        return [{"confidence": round(100 * one.confidence), "language": one.language} for one in found]
+
+    return call.run(work, Load(0, len(text)))
 
 
 @api.operation("GET", "/languages", "Languages and their targets",
@@ -145,7 +150,7 @@ async def _finished(call: Call, job: Job) -> dict[str, str]:
     while not job.ended:
         await asyncio.sleep(0.05)
         if await call.request.is_disconnected():
-            await call.server.in_thread(call.server.jobs.remove, job)
+            await asyncio.to_thread(call.server.jobs.remove, job)
             raise ApiError(CLIENT_GONE, "The client has gone")
     if job.state == "error":
         raise ApiError(400, f"Invalid request: {job.error}", cause=job.cause)

@@ -19,7 +19,7 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import name_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.pipeline import Sentence, Translated
-from dragoman.serve.api import Api, Call, api_error, respond
+from dragoman.serve.api import Api, Call, Load, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.corrections import Filter
 from dragoman.serve.corrector import record_of
@@ -44,6 +44,8 @@ from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
 from dragoman.serve.service import AUTO, Choices, as_it_is
 from dragoman.text.glossary import Glossary
 
+Planned = tuple[Callable[[RequestHandle], list[Answer]], Load]
+NOTHING = Load(0, 0)
 CHUNK = 400
 """Characters from which on lines of a streamed text make a part of their own."""
 
@@ -118,7 +120,7 @@ def key(call: Call) -> dict[str, Any]:
     known = call.client.key
     if known is None:
         raise ApiError(403, "Invalid API key")
-    used = call.server.store.characters(known.name)
+    used = call.server.gate.usage.characters(known.name)
     left = None if known.per_month is None else max(0, known.per_month - used)
     return {**known._asdict(), "used": used, "left": left}
 
@@ -129,13 +131,13 @@ def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]
     check_size(call.server, texts)
     src, tgt = languages_of(call, given, auto=True)
     choices = replace(_choices(call, given), warnings=given.warnings)
-    work, tokens = planned(call, texts, src, tgt, choices)
+    work, load = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
         records = [_record(call, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
         return respond(models.Translations(translations=records) if isinstance(given.text, list) else records[0])
 
-    return call.run(answer, tokens)
+    return call.run(answer, load)
 
 
 def _record(call: Call, text: str, tgt: str, answer: Answer, details: models.Details) -> models.Translation:
@@ -201,21 +203,22 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     choices = replace(_choices(call, given), warnings=True)
     if choices.kind != "text":
         raise ApiError(400, "format: text alone comes in parts")
-    found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
-    src = src if found is None else found.language
     parts = parts_of(given.text)
-    planned_part = lambda part: planned(call, [part], src, tgt, choices)  # noqa: E731
-    work, tokens = planned_part(parts[0] if parts else "")
+
+    def planned_part(number: int, src: str) -> Planned:
+        return planned(call, parts[number : number + 1], src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
-        first = work(handle)[0]._replace(detected=found)
+        found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
+        known = src if found is None else found.language
+        [first] = planned_part(0, known)[0](handle) or [Answer(as_it_is(""), known, None)]
         return StreamingResponse(
-            _events(call, parts, first, tgt, planned_part),
+            _events(call, parts, first._replace(detected=found), tgt, planned_part),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    return call.run(answer, tokens)
+    return call.run(answer, planned_part(0, src)[1])
 
 
 async def _events(
@@ -223,7 +226,7 @@ async def _events(
     parts: Sequence[str],
     first: Answer,
     tgt: str,
-    planned_part: Callable[[str], tuple[Callable[[RequestHandle], list[Answer]], int]],
+    planned_part: Callable[[int, str], Planned],
 ) -> AsyncIterator[bytes]:
     """The events of a stream; `first` is the answer to the first part."""
     whole, src_at = first._replace(item=as_it_is("")), 0
@@ -231,7 +234,7 @@ async def _events(
         for number, part in enumerate(parts):
             answer = first
             if number:
-                [answer] = await call.run(*await call.server.in_thread(planned_part, part))
+                [answer] = await call.run(*planned_part(number, first.src))
             before, here = whole.item, _moved(answer.item, src_at, len(whole.item.best.text))
             yield _event("part", models.Part(**_common(first._replace(item=answer.item), here.sentences)))
             joined = Translation(
@@ -242,7 +245,7 @@ async def _events(
         text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
         if first.src != tgt and text.strip():
             with suppress(DeadlineExceeded):  # the translation is there, and stays without them
-                yield _event("details", await call.run(lambda _: _record(call, text, tgt, whole, every), 0))
+                yield _event("details", await call.run(lambda _: _record(call, text, tgt, whole, every), NOTHING))
         yield _event("done", {})
     except asyncio.CancelledError:
         raise
@@ -281,7 +284,7 @@ def words(call: Call, given: models.WordsRequest) -> Awaitable[dict[str, Any]]:
         items = service.words_instead(handle, src, tgt, given.text, given.prefix, given.count)
         return {"translations": [{"text": item.text, "score": item.score} for item in items]}
 
-    return call.run(work, 4 * service.tokens(src, tgt, [given.text]))
+    return call.run(work, Load(4 * service.tokens(src, tgt, [given.text]), len(given.text)))
 
 
 @api.operation("POST", "/v1/glossary", "Read a file of terms (.csv, .tsv, .tbx, .xlsx, lines), and say what is no term",
@@ -301,11 +304,15 @@ def read_glossary(call: Call, given: models.GlossaryRequest) -> dict[str, Any]:
 
 
 @api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[Detected])
-def detect_languages(call: Call, given: models.DetectRequest) -> list[Any]:
+def detect_languages(call: Call, given: models.DetectRequest) -> Awaitable[list[Any]]:
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
-    found = [detect(call.server, text) for text in texts]
-    return found if isinstance(given.text, list) else found[0]
+
+    def work(handle: RequestHandle) -> list[Any]:
+        found = [detect(call.server, text) for text in texts]
+        return found if isinstance(given.text, list) else found[0]
+
+    return call.run(work, Load(0, sum(map(len, texts))))
 
 
 _CORRECTION = {"id": 7, "source": "de", "target": "en", "text": "Bier", "translation": "beer", "author": "anna",
@@ -433,7 +440,7 @@ def _job_record(job: Job) -> dict[str, Any]:
 
 
 @api.operation("GET", "/v1/documents/{id}", "How far a document is",
-               {"state": "translating", "done": 12, "total": 80, "seconds_left": 4})  # fmt: skip
+               {"state": "translating", "done": 12, "total": 80, "seconds_left": 4}, polls=True)  # fmt: skip
 def document(call: Call, given: models.KeyOfDocument) -> dict[str, Any]:
     return _job_record(_job(call, given))
 
