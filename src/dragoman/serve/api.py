@@ -125,6 +125,8 @@ class Operation:
     polls: bool = False
     """It is asked again and again, and does not use up the requests of a minute."""
     status: int = 200
+    media: tuple[str, ...] = ("application/json",)
+    """The media types of the answer."""
 
     @property
     def model(self) -> type[BaseModel] | None:

@@ -64,7 +64,8 @@ async def ready(request: Request) -> Response:
     return response
 
 
-@state.operation("GET", "/metrics", "Counters for Prometheus", "dragoman_queue_tokens 0.0")
+@state.operation("GET", "/metrics", "Counters for Prometheus", "dragoman_queue_tokens 0.0",
+                 media=("text/plain",))  # fmt: skip
 async def metrics(request: Request) -> Response:
     server: Server = request.app.state.server
     bearer = f"Bearer {server.settings.metrics_key}".encode()

@@ -7,16 +7,23 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from dragoman.serve.api import Api, Operation
+from dragoman.serve.errors import COME_BACK, ApiError
 from dragoman.version import __version__
 
 METHODS = ("get", "post", "put", "patch", "delete")
 """The fields of a path that are operations."""
 _ERRORS = {
-    "400": {"description": "What is wrong with the request"},
-    "429": {"description": "Too much work, or too many requests"},
-    "503": {"description": "Models are loaded, or the server stops"},
-    "504": {"description": "Not done in time"},
+    400: "What is wrong with the request",
+    403: "The key is wrong, or has no right to this, or this part of the server is switched off",
+    404: "There is none, or none of this client's",
+    408: "The body did not come in time",
+    413: "The body, or the file, is too large",
+    429: "Too much work, or too many requests",
+    456: "The characters of this key for this month are used up",
+    503: "Models are loaded, the store is in use, or the server stops",
+    504: "Not done in time",
 }
+"""Statuses of requests that are not done, and what they mean."""
 
 
 def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
@@ -41,11 +48,13 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
             "title": "Dragoman",
             "version": __version__,
             "description": "Translation. Errors are `{error: text}`, under /v2 `{message: text}`; 429 and 503 say in "
-            "Retry-After when to come back. A key goes into `Authorization: Bearer KEY` or `api_key`.",
+            "Retry-After when to come back. Under /v1 errors have a `code`; with `language-not-served` comes what the "
+            "text is in: `detected: {language, name, confidence, served}`, and in a list `item`. A key goes into "
+            "`Authorization: Bearer KEY` or `api_key`.",
         },
         "servers": [{"url": address}],
         "components": {
-            "schemas": definitions.get("$defs", {}),
+            "schemas": {**definitions.get("$defs", {}), **{f"{api.name}Error": _error_schema(api) for api in apis}},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"key": []}],
@@ -55,12 +64,14 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
 
 def _described(api: Api, operation: Operation, method: str, body: dict[str, Any] | None, answer: Any) -> dict[str, Any]:
     """The description of an operation by one of its methods; what GET is given stands in the address."""
-    kind = "text/plain" if isinstance(operation.answer, str) else "application/json"
     content = {"example": operation.answer} if answer is None else {"schema": answer}
+    done: dict[str, Any] = {"description": "Done"}
+    if operation.status != 204:
+        done["content"] = dict.fromkeys(operation.media, content)
     record: dict[str, Any] = {
         "summary": operation.summary,
         "tags": [api.name],
-        "responses": {str(operation.status): {"description": "Done", "content": {kind: content}}, **_ERRORS},
+        "responses": {str(operation.status): done, **{str(status): _refused(api, status) for status in _ERRORS}},
     }
     parameters = [_parameter(name, "path") for name in re.findall(r"\{(\w+)\}", operation.path)]
     if method == "GET" and operation.model is not None:
@@ -75,6 +86,26 @@ def _described(api: Api, operation: Operation, method: str, body: dict[str, Any]
         body_kind = "multipart/form-data" if operation.files else "application/json"
         record["requestBody"] = {"content": {body_kind: {"schema": body}}}
     return record
+
+
+def _refused(api: Api, status: int) -> dict[str, Any]:
+    """The description of an answer to a request that is not done."""
+    schema = {"schema": {"$ref": f"#/components/schemas/{api.name}Error"}}
+    record: dict[str, Any] = {"description": _ERRORS[status], "content": {"application/json": schema}}
+    if status in COME_BACK:
+        seconds = {"description": "Seconds after which to try again", "schema": {"type": "integer", "minimum": 0}}
+        record["headers"] = {"Retry-After": seconds}
+    return record
+
+
+def _error_schema(api: Api) -> dict[str, Any]:
+    """The shape of an API's errors."""
+    fields = api.error_body(ApiError(400, "what is wrong"))
+    return {
+        "type": "object",
+        "required": list(fields),
+        "properties": {name: {"type": "string", "examples": [text]} for name, text in fields.items()},
+    }
 
 
 def example_of(part: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:

@@ -161,7 +161,7 @@ def docs(request: Request, spec: Mapping[str, Any]) -> HTMLResponse:
 
 def _operation(path: str, method: str, operation: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     schemas = spec["components"]["schemas"]
-    (answer,) = next(iter(operation["responses"].values()))["content"].values()
+    answer = next(iter(next(iter(operation["responses"].values())).get("content", {}).values()), {"example": None})
     body = next(iter(operation.get("requestBody", {}).get("content", {}).values()), None)
     shown = example_of(answer, schemas)
     parts = [_fields(operation.get("parameters", ()))]

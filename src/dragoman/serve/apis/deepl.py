@@ -315,7 +315,8 @@ def document(call: Call, given: KeyOfDocument) -> dict[str, Any]:
     return record
 
 
-@api.operation("GET POST", "/v2/document/{id}/result", "The translated document", "(a file)")
+@api.operation("GET POST", "/v2/document/{id}/result", "The translated document", "(a file)",
+               media=("application/octet-stream",))  # fmt: skip
 def document_result(call: Call, given: KeyOfDocument) -> Response:
     return result_of(_job(call, given), "Document is not ready")
 
@@ -467,7 +468,8 @@ def remove_dictionary(call: Call, given: Pair) -> None:
         _put(call, stored.name, dictionaries, stored)
 
 
-@api.operation("GET", "/v2/glossaries/{id}/entries", "The entries of a glossary, tab-separated", "Bier\tale")
+@api.operation("GET", "/v2/glossaries/{id}/entries", "The entries of a glossary, tab-separated", "Bier\tale",
+               media=("text/tab-separated-values",))  # fmt: skip
 def glossary_entries(call: Call) -> Response:
     entries = next(iter(_stored(call).dictionaries.values()), "")
     return PlainTextResponse(entries, media_type="text/tab-separated-values")

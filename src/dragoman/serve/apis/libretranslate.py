@@ -158,7 +158,8 @@ async def _finished(call: Call, job: Job) -> dict[str, str]:
     return {"translatedFileUrl": url}
 
 
-@api.operation("GET", "/download_file/{name}", "A translated file, by its link", "(a file)", public=True)
+@api.operation("GET", "/download_file/{name}", "A translated file, by its link", "(a file)", public=True,
+               media=("application/octet-stream",))  # fmt: skip
 def download_file(call: Call) -> Response:
     """The link holds the document's secret, so that nobody guesses another's."""
     id, _, rest = call.request.path_params["name"].partition("-")

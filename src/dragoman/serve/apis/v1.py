@@ -195,7 +195,7 @@ def parts_of(text: str) -> list[str]:
 
 
 @api.operation("GET POST", "/v1/translate/stream", "Translate part by part: server-sent events part, details, done",
-               "event: part\ndata: {...}\n\n")  # fmt: skip
+               "event: part\ndata: {...}\n\n", media=("text/event-stream",))  # fmt: skip
 def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     """The first part is translated before the stream begins: what is refused is refused with a status of its own."""
     check_size(call.server, [given.text])
@@ -328,7 +328,8 @@ def add_correction(call: Call, given: models.Correction) -> dict[str, Any]:
 
 
 @api.operation("GET", "/v1/corrections", "The corrections that are in use, the newest first, or as TMX",
-               {"corrections": [_CORRECTION], "total": 1})  # fmt: skip
+               {"corrections": [_CORRECTION], "total": 1},
+               media=("application/json", "application/x-tmx+xml"))  # fmt: skip
 def corrections(call: Call, given: models.CorrectionsQuery) -> dict[str, Any] | Response:
     """Everybody's, your own, and what waits for your review."""
     call.corrector.require()
@@ -445,7 +446,8 @@ def document(call: Call, given: models.KeyOfDocument) -> dict[str, Any]:
     return _job_record(_job(call, given))
 
 
-@api.operation("GET", "/v1/documents/{id}/result", "The translated document", "(a file)")
+@api.operation("GET", "/v1/documents/{id}/result", "The translated document", "(a file)",
+               media=("application/octet-stream",))  # fmt: skip
 def document_result(call: Call, given: models.KeyOfDocument) -> Response:
     return result_of(_job(call, given), "The document is not translated yet")
 
