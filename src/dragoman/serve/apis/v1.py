@@ -303,7 +303,8 @@ def read_glossary(call: Call, given: models.GlossaryRequest) -> dict[str, Any]:
     return {"terms": read.targets, "faults": faults}
 
 
-@api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list", list[Detected])
+@api.operation("POST", "/v1/detect", "Identify the language of a text, or of each of a list",
+               list[Detected] | list[list[Detected]])  # fmt: skip
 def detect_languages(call: Call, given: models.DetectRequest) -> Awaitable[list[Any]]:
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
