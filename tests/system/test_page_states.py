@@ -230,6 +230,75 @@ def test_a_correction_is_used_inside_of_longer_texts_and_lines_stay_lines(
     assert "Hier schläft das Hündchen." in translated(page, "A man runs. The small dog sleeps here. A woman runs.")
 
 
+def test_corrections_are_listed_searched_forgotten_and_taken_back(
+    open_page: Callable[..., Any],  # noqa: F811
+    server: Any,  # noqa: F811
+) -> None:
+    page = open_page()
+    pair = {"source": "en", "target": "de"}
+    for number in range(30):
+        made = {**pair, "text": f"the number {number} of mice", "translation": f"Zahl {number} der Mäuse"}
+        assert server.post("/v1/corrections", json=made).status_code == 200
+    before = translated(page, "a man and a mouse")
+    page.click("button:text-is('Correct')")
+    page.fill("#mending", "Mann und Maus")
+    page.select_option("#scope", "own")
+    with page.expect_request("**/v1/corrections") as kept:
+        page.click("text=Keep")
+    assert kept.value.post_data_json["scope"] == "own"
+    page.wait_for_selector("text=Kept: your texts are translated so from now on.")
+    page.wait_for_selector('#output[aria-busy="false"]:has-text("Mann und Maus")')
+    page.click("button:text-is('Corrections')")
+    page.wait_for_selector(".corrections li:has-text('Mann und Maus'):has-text('for its author')")
+    assert len(page.query_selector_all(".corrections li")) == 20
+    page.click("button:text-is('More')")
+    page.wait_for_selector(".corrections li:nth-child(30)")
+    page.fill("#search", "MAUS")
+    page.wait_for_selector("text=1 correction")
+    row = ".corrections li:has-text('Mann und Maus')"
+    page.click(f"{row} >> text=Forget")
+    page.wait_for_selector(f"{row} .gone")
+    page.wait_for_selector(f'#output[aria-busy="false"]:has-text("{before}")')
+    page.click(f"{row} >> text=Use again")
+    page.wait_for_selector(f"{row} >> text=Forget")
+    page.wait_for_selector('#output[aria-busy="false"]:has-text("Mann und Maus")')
+    page.fill("#search", "nothing of the kind")
+    page.wait_for_selector("text=None found.")
+    page.click("button:text-is('Correct')")
+    page.fill("#mending", "etwas anderes")
+    page.click("text=Keep")
+    page.click("button:text-is('Undo')")
+    page.wait_for_selector("text=Taken back.")
+    page.wait_for_selector('#output[aria-busy="false"]:has-text("Mann und Maus")')
+
+
+def test_who_may_not_correct_sees_no_button_and_who_reviews_has_two(open_page: Callable[..., Any]) -> None:  # noqa: F811
+    def limits(**rights: Any) -> Callable[[Any], None]:
+        def answer(route: Any) -> None:
+            record = route.fetch().json()
+            route.fulfill(json={**record, "corrections": {"mode": "review", "scopes": [], **rights}})
+
+        return answer
+
+    waiting = {"id": 7, "source": "en", "target": "de", "text": "dog", "translation": "Hund", "author": "anna",
+               "created": 1.0, "state": "pending", "in_use": True}  # fmt: skip
+    review = Answers({"json": {**waiting, "state": "shared"}})
+
+    def before(page: Any) -> None:
+        page.route("**/v1/limits", limits(may_correct=False, may_review=True))
+        page.route("**/v1/corrections?*", Answers({"json": {"corrections": [waiting], "total": 1}}))
+        page.route("**/v1/corrections/7/approve", review)
+
+    page = open_page(before=before)
+    assert page.query_selector("button:text-is('Correct')") is None
+    page.click("button:text-is('Corrections')")
+    page.click(".corrections li:has-text('waits for a review') >> text=Use for everybody")
+    page.wait_for_selector(".corrections li:has-text('for everybody')")
+    assert len(review.requests) == 1
+    other = open_page(before=lambda page: page.route("**/v1/limits", limits(may_correct=False, may_review=False)))
+    assert other.query_selector("button:has-text('Correct')") is None
+
+
 def test_corrected_pieces_are_as_small_as_can_be_told(open_page: Callable[..., Any]) -> None:  # noqa: F811
     page = open_page()
 

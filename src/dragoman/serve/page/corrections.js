@@ -7,8 +7,7 @@ import { askJson, getJson, remove } from "./server.js";
 const LISTED = 20;
 
 // What a client may do about corrections (`/v1/limits`).
-export const rightsOf = (limits) =>
-  limits?.corrections === true ? { may_correct: true, scopes: [] } : { may_correct: false, may_review: false, scopes: [], ...limits?.corrections };
+export const rightsOf = (limits) => limits?.corrections ?? { may_correct: false, may_review: false, scopes: [] };
 
 // The pieces of a text whose translation was changed, each as small as can be told, so that they are found again inside
 // of other texts: sentences or runs of them, line by line. `made`: {text, sentences} as the server gave them. Of a
@@ -94,14 +93,15 @@ const STATES = {
   own: () => t("for its author"), pending: () => t("waits for a review"), rejected: () => t("for its author, after a review"), shared: () => t("for everybody"),
 };
 
-function Row({ one, rights, change }) {
-  const [gone, setGone] = useState(false);
+function Row({ listed, rights, change }) {
+  const [one, setOne] = useState(listed);
   const [error, setError] = useState("");
-  async function act(work, isGone = gone) {
+  const gone = !one.in_use;
+  async function act(work) {
     try {
-      await work();
+      const now = await work();
       setError("");
-      setGone(isGone);
+      setOne(now.id ? now : { ...one, in_use: false });
       change();
     } catch (problem) {
       setError(problem.message);
@@ -111,8 +111,8 @@ function Row({ one, rights, change }) {
   return html`<li><small>${one.source} → ${one.target}, ${STATES[one.state]?.() ?? one.state}</small>
     <span dir="auto" lang=${one.source}>${one.text}</span><br /><span class=${gone ? "soft gone" : "soft"} dir="auto" lang=${one.target}>${one.translation}</span>
     <div class="row">
-      ${gone ? html`<button onClick=${() => act(post("restore"), false)}>${t("Use again")}</button>`
-        : html`<button onClick=${() => act(() => remove(`v1/corrections/${one.id}`, {}), true)} aria-label=${`${t("Forget")}: ${one.text}`}>${t("Forget")}</button>`}
+      ${gone ? html`<button onClick=${() => act(post("restore"))}>${t("Use again")}</button>`
+        : html`<button onClick=${() => act(() => remove(`v1/corrections/${one.id}`, {}))} aria-label=${`${t("Forget")}: ${one.text}`}>${t("Forget")}</button>`}
       ${!gone && one.state === "pending" && rights.may_review && html`
         <button onClick=${() => act(post("approve"))}>${t("Use for everybody")}</button><button onClick=${() => act(post("reject"))}>${t("Leave to its author")}</button>`}
       ${error && html`<span class="error" role="alert">${error}</span>`}
@@ -143,7 +143,7 @@ export function CorrectionsPanel({ rights, change }) {
     <label class="hidden" for="search">${t("Search in corrections")}</label>
     <input id="search" type="search" dir="auto" placeholder=${t("Search")} value=${query} onInput=${(event) => setQuery(event.target.value)} />
     ${error && html`<p class="error" role="alert">${error}</p>`}
-    <ul class="history corrections">${listed.corrections.map((one) => html`<${Row} key=${one.id} ...${{ one, rights, change }} />`)}</ul>
+    <ul class="history corrections">${listed.corrections.map((one) => html`<${Row} key=${`${one.id} ${one.state}`} listed=${one} ...${{ rights, change }} />`)}</ul>
     <p class="soft" role="status">${listed.total ? t.n(listed.total, "{n} correction", "{n} corrections") : query ? t("None found.") : t("Nothing yet.")}</p>
     ${listed.total > listed.corrections.length && html`<button onClick=${() => setMost(most + LISTED)}>${t("More")}</button>`}
   </section>`;
