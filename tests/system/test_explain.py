@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.errors import raises_error
-from tests.system.chromium import CHROMIUM
+from tests.system.browsers import CHROMIUM
 
 from dragoman.analysis.explain import explain, write_page
 from dragoman.cli import main as cli

@@ -1,4 +1,4 @@
-"""The page in a real browser (Chromium, by Playwright): what people do with it, with a mouse and without."""
+"""The page in the real browsers that are here (by Playwright): what people do with it, with a mouse and without."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.chromium import CHROMIUM
+from tests.system.browsers import BROWSERS, launch
 
 from dragoman.corpora import embedded
 from dragoman.experiments.calibrate import calibrate
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Chromium (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(not BROWSERS, reason="the page's tests need Chromium (apt-get install chromium)")
 
 FORMS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1200, "height": 800}, "color_scheme": "light"},
@@ -47,10 +47,10 @@ def server(tmp_path_factory: pytest.TempPathFactory, live_server: Any, run_of_la
         yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+@pytest.fixture(scope="module", params=BROWSERS)
+def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
     with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        running = launch(started, request.param)
         yield running
         running.close()
 
@@ -89,11 +89,8 @@ def open_page(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
 
 
 def translated(page: Any, text: str) -> str:
-    """Type a text, and wait for its translation with all that belongs to it."""
-    with page.expect_request(
-        lambda asked: "/v1/translate/stream" in asked.url and asked.post_data_json["text"] == text
-    ):
-        page.fill("#text", text)
+    """Type a text, and wait for its translation with all that belongs to it. (Never is another text's shown as it.)"""
+    page.fill("#text", text)
     page.wait_for_selector('#output[aria-busy="false"] .word')
     return str(page.inner_text("#output"))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.chromium import CHROMIUM
+from tests.system.browsers import BROWSERS
 from tests.system.test_page import FORMS, browser  # noqa: F401 (a fixture)
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Chromium (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(not BROWSERS, reason="the page's tests need Chromium (apt-get install chromium)")
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 TEXT = "the dog sees the man"
 

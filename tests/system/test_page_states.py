@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.chromium import CHROMIUM
+from tests.system.browsers import BROWSERS
 from tests.system.test_page import browser, open_page, server, translated  # noqa: F401 (fixtures)
 
 pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the page's tests need Chromium (apt-get install chromium)")
+pytestmark = pytest.mark.skipif(not BROWSERS, reason="the page's tests need Chromium (apt-get install chromium)")
 
 STREAM = "**/v1/translate/stream"
 TEXT = "the dog sees the man"

@@ -67,7 +67,7 @@ function App() {
     for (const type of ["dragover", "drop"]) addEventListener(type, onDrag);
     return () => { for (const type of ["dragover", "drop"]) removeEventListener(type, onDrag); };
   });
-  useEffect(() => { if (matchMedia("(pointer: fine)").matches) document.getElementById("text")?.focus(); }, []);
+  useEffect(() => { if (!matchMedia("(pointer: coarse)").matches) document.getElementById("text")?.focus(); }, []);
 
   const bar = {
     languages, targets, source, setSource, target, setTarget, real: source === AUTO ? "" : source,

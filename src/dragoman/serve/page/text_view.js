@@ -151,7 +151,7 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
       <div class="pane">
         <div class="field">
           <div class="backdrop" dir="auto" aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} name=${over > 0 ? "over" : ""} /></div>
-          <textarea id="text" dir="auto" aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck="false" value=${text}
+          <textarea id="text" dir="auto" aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck=${false} value=${text}
             onInput=${(event) => setText(event.target.value)}
             onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translation.translateNow(); }}></textarea>
         </div>
