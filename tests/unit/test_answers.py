@@ -44,7 +44,7 @@ WRONG = [
 
 async def asked(ask: Callable[[httpx.AsyncClient], Coroutine[Any, Any, None]], **settings: Any) -> None:
     """Call `ask` with a client of a server; what escapes from the application comes as an answer, as over a socket."""
-    limits = Limits(deadline_seconds=60, corrections_per_minute=10_000)
+    limits = Limits(deadline_seconds=60, changes_per_minute=10_000)
     app = create_app(
         Settings(
             runs=[FIXTURE], device="cpu", threads=1, load_first=True, limits=limits, open_corrections=True, **settings

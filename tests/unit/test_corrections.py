@@ -308,7 +308,7 @@ def test_there_are_limits_and_quotas(tmp_path: Path) -> None:
     store = Store(tmp_path / "serve.sqlite")
     small = store.add_key("small", per_month=30, rights=["correct"])
     store.close()
-    limits = Limits(deadline_seconds=60, corrections_per_minute=4, corrections_per_client=2, corrections_in_total=3)
+    limits = Limits(deadline_seconds=60, changes_per_minute=4, corrections_per_client=2, corrections_in_total=3)
 
     async def ask(do: Asker) -> None:
         statuses = [(await do.correct("x", text=f"t {row}")).status_code for row in range(5)]
@@ -501,3 +501,78 @@ def test_a_store_opens_without_a_write_while_another_process_writes(tmp_path: Pa
     assert raised.value.code == Error.IN_USE
     other.close()
     store.close()
+
+
+# Glossaries, which are kept for a client too
+
+DICTIONARY = {"source_lang": "en", "target_lang": "de", "entries": "der hund\tHASSO", "entries_format": "tsv"}
+
+
+def test_a_glossary_is_read_once_for_many_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = keys(tmp_path, anna=(), ben=())
+    read: list[str | None] = []
+    glossaries = Store.glossaries
+
+    def counted(self: Store, author: str, id: str | None = None) -> Any:
+        read.append(id)
+        return glossaries(self, author, id)
+
+    async def ask(do: Asker) -> None:
+        made = await do("POST", "/v2/glossaries", known["anna"], json={"name": "a", **DICTIONARY})
+        id = made.json()["glossary_id"]
+        asked = {"text": ["der hund"], "source_lang": "EN", "target_lang": "DE", "glossary_id": id}
+        monkeypatch.setattr(Store, "glossaries", counted)
+
+        async def text() -> str:
+            answer = (await do("POST", "/v2/translate", known["anna"], json=asked)).json()
+            return str(answer["translations"][0]["text"])
+
+        assert {await text() for _ in range(5)} == {"HASSO"}
+        assert read == [id]
+        changed = {**DICTIONARY, "entries": "der hund\tREX"}
+        await do("PUT", f"/v3/glossaries/{id}/dictionaries", known["anna"], json=changed)
+        assert {await text() for _ in range(3)} == {"REX"}
+        assert (await do("POST", "/v2/translate", known["ben"], json=asked)).status_code == 404
+        assert (await do("DELETE", f"/v3/glossaries/{id}", known["ben"])).status_code == 404
+        assert (await do("DELETE", f"/v3/glossaries/{id}", known["anna"])).status_code == 204
+        assert (await do("POST", "/v2/translate", known["anna"], json=asked)).status_code == 404
+
+    served(tmp_path, ask)
+
+
+def test_glossaries_have_limits_a_quota_and_a_line_in_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path / "serve.sqlite")
+    anna, small = store.add_key("anna"), store.add_key("small", per_month=20)
+    store.close()
+    limits = Limits(
+        deadline_seconds=60, glossaries_per_client=2, glossary_characters=100, glossary_characters_in_total=190,
+        changes_per_minute=6,
+    )  # fmt: skip
+
+    async def ask(do: Asker) -> None:
+        async def put(key: str, length: int) -> httpx.Response:
+            entries = "SECRET\t" + "x" * (length - 7)
+            return await do("POST", "/v2/glossaries", key, json={**DICTIONARY, "name": "a", "entries": entries})
+
+        assert [(await put(anna, length)).status_code for length in (90, 20, 10, 10)] == [201, 413, 201, 403]
+        id = (await do("GET", "/v2/glossaries", anna)).json()["glossaries"][0]["glossary_id"]
+        more = {"dictionaries": [{**DICTIONARY, "entries": "b\t" + "x" * 20}]}
+        assert (await do("PATCH", f"/v3/glossaries/{id}", anna, json=more)).status_code == 413
+        assert [(await put("", length)).status_code for length in (40, 60)] == [201, 403]
+        assert [(await put(small, length)).status_code for length in (21, 8, 18)] == [456, 201, 456]
+        assert (await do("DELETE", f"/v2/glossaries/{id}", anna)).status_code == 204
+        assert (await put(anna, 8)).status_code == 429
+
+    served(tmp_path, ask, limits=limits)
+    said = capsys.readouterr().err
+    assert "SECRET" not in said
+    lines = [line.split()[1:3] for line in said.splitlines() if line.startswith("glossaries: ")]
+    assert lines == [
+        ["anna", "added"],
+        ["anna", "added"],
+        ["address", "127.0.0.1"],
+        ["small", "added"],
+        ["anna", "removed"],
+    ]

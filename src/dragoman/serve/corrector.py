@@ -137,7 +137,7 @@ class Corrector:
 
     def _check_limits(self) -> None:
         limits, kept = self.server.limits, self.server.store.corrections
-        self.server.gate.take(f"corrections of {self.client.name}", limits.corrections_per_minute)
+        self.server.gate.take(f"changes of {self.client.name}", limits.changes_per_minute)
         if kept.count(Filter(author=self.author)) >= limits.corrections_per_client:
             raise ApiError(403, f"At most {limits.corrections_per_client:,} corrections of one client: forget some")
         if kept.total() >= limits.corrections_in_total:

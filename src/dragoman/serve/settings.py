@@ -25,13 +25,15 @@ class Limits:
     """Of a client without a key, by its address; 0: no limit."""
     characters_per_batch: int = 0
     """Characters of all texts of a request; 0: batch times text_characters."""
-    corrections_per_minute: int = 200
+    changes_per_minute: int = 200
+    """Corrections and glossaries that a client may change."""
     corrections_per_client: int = 10_000
     corrections_in_total: int = 200_000
     """Those that are in force no more and kept to be brought back are counted too."""
     glossaries_per_client: int = 100
-    glossary_characters: int = 2**20
-    """Of all entries of a glossary."""
+    glossary_characters: int = 2**23
+    """Characters of all entries of a client's glossaries."""
+    glossary_characters_in_total: int = 2**28
 
 
 @dataclass(frozen=True)

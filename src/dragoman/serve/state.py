@@ -15,6 +15,7 @@ from dragoman.serve.clients import Gate
 from dragoman.serve.database import PATIENCE
 from dragoman.serve.documents import Jobs
 from dragoman.serve.fairness import FairThreads
+from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.memories import CorrectionMemories
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import BatchScheduler
@@ -42,6 +43,7 @@ class Server:
         self.memories = CorrectionMemories(self.store.corrections)
         self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
+        self.glossaries = Glossaries(self.store, self.limits, self.gate)
         self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
         self.handlers = FairThreads(MAX_HANDLERS, "handler")
         self.waiting = FairThreads(MAX_WAITING, "request")
@@ -56,8 +58,6 @@ class Server:
         self.service.on_warnings = self.metrics.guard_warnings.inc
         self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
         self._reloading = threading.Lock()
-        self.changing = threading.Lock()
-        """Held while a glossary changes: it is read, changed and written back."""
 
     def start(self) -> None:
         """Start the scheduler, and load the runs behind it."""

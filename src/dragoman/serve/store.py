@@ -42,7 +42,13 @@ def _first_tables(connection: sqlite3.Connection) -> None:
     corrections.migrate(connection)
 
 
-MIGRATIONS = (_first_tables,)
+def _sizes(connection: sqlite3.Connection) -> None:
+    """Note how large each glossary is, so that limits cost no reading."""
+    connection.execute("ALTER TABLE glossaries ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
+    connection.execute("UPDATE glossaries SET size = length(dictionaries)")
+
+
+MIGRATIONS = (_first_tables, _sizes)
 
 
 class Key(NamedTuple):
@@ -153,8 +159,9 @@ class Store:
         listed = json.dumps([[*languages, entries] for languages, entries in dictionaries.items()], ensure_ascii=False)
         with self.database.change() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO glossaries (id, name, dictionaries, created, author, changed) "
-                "VALUES (?, ?, ?, ?, ?, ?)", (id, name, listed, created, author, now),
+                "INSERT OR REPLACE INTO glossaries (id, name, dictionaries, created, author, changed, size) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (id, name, listed, created, author, now, sum(map(len, dictionaries.values()))),
             )  # fmt: skip
         return StoredGlossary(id, name, dictionaries, created)
 
@@ -168,6 +175,17 @@ class Store:
             StoredGlossary(id, name, {(src, tgt): entries for src, tgt, entries in json.loads(listed)}, created)
             for id, name, listed, created in rows
         ]
+
+    def glossary_changes(self, author: str, ids: Collection[str]) -> dict[str, float]:
+        """When each of an author's glossaries was changed last, of those that there are."""
+        sql = f"SELECT id, changed FROM glossaries WHERE author = ? AND id IN ({', '.join('?' * len(ids))})"
+        return dict(self.database.rows(sql, author, *ids))
+
+    def glossary_sizes(self, author: str | None = None) -> tuple[int, int]:
+        """The number of an author's glossaries, or of all, and the characters of their entries."""
+        sql = "SELECT count(*), coalesce(sum(size), 0) FROM glossaries WHERE coalesce(?, author) = author"
+        [(count, size)] = self.database.rows(sql, author)
+        return count, size
 
     def remove_glossary(self, id: str, author: str) -> None:
         with self.database.change() as connection:

@@ -329,24 +329,20 @@ def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None
         raise ApiError(400, f"Value for 'glossary_ids' not supported: at most {MOST_GLOSSARIES}, and no glossary_id.")
     if src == AUTO:
         raise ApiError(400, "Use of a glossary requires the source_lang parameter to be specified.")
-    terms: dict[str, str] = {}
-    for id in given.glossaries:
-        entries = _stored(call, id).dictionaries.get((src, tgt))
-        if entries is None:
-            raise ApiError(400, "The glossary is of other languages.")
-        terms = dict(line.split("\t") for line in entries.splitlines()) | terms
-    return check_terms(call.server, Glossary(terms))
+    ids = [_checked(id) for id in given.glossaries]
+    return check_terms(call.server, call.server.glossaries.terms(call.client, ids, (src, tgt)))
 
 
-def _stored(call: Call, id: str | None = None) -> StoredGlossary:
-    """The glossary of an id, or the glossary that the address of the request names."""
-    id = id or call.request.path_params["id"]
+def _checked(id: str) -> str:
+    """The id of a glossary. Raises ApiError for what is none."""
     if not re.fullmatch(r"[0-9a-fA-F-]{36}", id):
         raise ApiError(400, "Invalid or missing glossary id")
-    found = next((one for one in call.server.store.glossaries(call.client.name) if one.id == id), None)
-    if found is None:
-        raise ApiError(404, "Glossary not found")
-    return found
+    return id
+
+
+def _stored(call: Call) -> StoredGlossary:
+    """The glossary that the address of a request names."""
+    return call.server.glossaries.get(call.client, _checked(call.request.path_params["id"]))
 
 
 def _entries(call: Call, text: str, kind: str) -> str:
@@ -371,7 +367,7 @@ def _pair(call: Call, given: Pair | Dictionary) -> tuple[str, str]:
 
 
 def _put(call: Call, name: str, dictionaries: Dictionaries, old: StoredGlossary | None = None) -> StoredGlossary:
-    return call.server.store.put_glossary(name, dictionaries, call.client.name, old)
+    return call.server.glossaries.put(call.client, name, dictionaries, old)
 
 
 def _time(seconds: float) -> str:
@@ -435,7 +431,7 @@ def glossary(call: Call) -> dict[str, Any]:
 @api.operation("PATCH", "/v3/glossaries/{id}", "Another name, or more entries", _RECORD_3)
 def change_glossary(call: Call, given: ChangedGlossary) -> dict[str, Any]:
     """A new name, or entries that come to those that are there or take their place."""
-    with call.server.changing:
+    with call.server.glossaries.changing:
         stored = _stored(call)
         dictionaries = dict(stored.dictionaries)
         for one in given.dictionaries:
@@ -450,7 +446,7 @@ def change_glossary(call: Call, given: ChangedGlossary) -> dict[str, Any]:
                {"source_lang": "de", "target_lang": "en", "entry_count": 1})  # fmt: skip
 def put_dictionary(call: Call, given: Dictionary) -> dict[str, Any]:
     languages, entries = _dictionary(call, given)
-    with call.server.changing:
+    with call.server.glossaries.changing:
         stored = _stored(call)
         _put(call, stored.name, {**stored.dictionaries, languages: entries}, stored)
     return _dictionary_record(languages, entries)
@@ -460,7 +456,7 @@ def put_dictionary(call: Call, given: Dictionary) -> dict[str, Any]:
                status=204)  # fmt: skip
 def remove_dictionary(call: Call, given: Pair) -> None:
     languages = _pair(call, given)
-    with call.server.changing:
+    with call.server.glossaries.changing:
         stored = _stored(call)
         dictionaries = dict(stored.dictionaries)
         if dictionaries.pop(languages, None) is None:
@@ -489,7 +485,7 @@ def dictionary_entries(call: Call, given: Pair) -> dict[str, Any]:
 @api.operation("DELETE", "/v2/glossaries/{id}", "Delete a glossary", status=204)
 @api.operation("DELETE", "/v3/glossaries/{id}", "Delete a glossary", status=204)
 def remove_glossary(call: Call) -> None:
-    call.server.store.remove_glossary(_stored(call).id, call.client.name)
+    call.server.glossaries.remove(call.client, _checked(call.request.path_params["id"]))
 
 
 @api.operation("GET", "/v2/glossary-language-pairs", "Languages of glossaries",
