@@ -111,11 +111,8 @@ def bystand(server: Server, pace: float, over: threading.Event, timeout: float =
 
 
 def at_idle(server: Server, turns: int) -> float:
-    """The median of a line's seconds while nobody else is there. Before that everything has been used once: tables that
-    are read when they are needed are no growth."""
+    """The median of a line's seconds while nobody else is there; the first few turns warm the server up."""
     body = {"text": SENTENCE, "source": server.src, "target": server.tgt}
-    server.answer("POST", "/v1/translate", {**body, "alignments": True, "warnings": True}, address=BYSTANDER)
-    server.answer("POST", "/v1/detect", {"text": SENTENCE}, address=BYSTANDER)
     times = []
     for _ in range(turns + 3):
         began = time.monotonic()
@@ -190,8 +187,7 @@ def stopped_in_the_middle(attack: Attack, target: Target) -> float | None:
 
 
 def measure(attack: Attack, run: str, folder: Path, *, small: bool = False) -> dict[str, Any]:
-    """All that one attack shows; `load`: of the machine before it, which other work makes more than 0."""
-    load = os.getloadavg()[0]
+    """All that one attack shows."""
     if attack.prepare is not None:
         attack.prepare(folder / "s.sqlite", small)
     keys = {name: attack.make_key(folder / "s.sqlite", name) for name in attack.keys}
@@ -213,7 +209,7 @@ def measure(attack: Attack, run: str, folder: Path, *, small: bool = False) -> d
             server.process.kill()
             server.process.wait()
     return {
-        "attack": attack.name, "point": attack.point, "load": round(load, 1), "idle_ms": round(1000 * idle), **seen,
+        "attack": attack.name, "point": attack.point, "idle_ms": round(1000 * idle), **seen,
         "memory_idle_mb": used >> 20, "memory_peak_mb": watch.memory >> 20, "disk_peak_mb": watch.disk >> 20,
         "disk_left_mb": left >> 20, "idle_again_s": again, "stopped_s": stopped, "killed": watch.killed,
         "tracebacks": server.said.read_text(errors="replace").count("Traceback"), "shown": shown,

@@ -18,6 +18,7 @@ from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.serve.document_process import Bounds, DocumentProcess
 from dragoman.serve.service import Service
 
 
@@ -320,9 +321,11 @@ def test_a_bilingual_file_through_another_language_has_the_first_and_the_last(tm
         ("a.html", "<p>One</p>", '<p lang="en">One</p>\n<p lang="fr">ONE!?</p>'),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        data, report = Service.translate_document(service, handle, "en", "fr", tmp_path / name, options=options)
-        assert data.decode() == expected
+        with DocumentProcess(tmp_path / name, tmp_path / "result", options, Bounds()) as document:
+            report = Service.translate_document(service, handle, "en", "fr", document)
+        assert (tmp_path / "result").read_text(encoding="utf-8") == expected
         assert len(report.doubts) == 0
     (tmp_path / "b.txt").write_text("odd one\n", encoding="utf-8")
-    _, report = Service.translate_document(service, handle, "en", "fr", tmp_path / "b.txt", options=options)
+    with DocumentProcess(tmp_path / "b.txt", tmp_path / "result", options, Bounds()) as document:
+        report = Service.translate_document(service, handle, "en", "fr", document)
     assert [doubt.text for doubt in report.doubts] == ["odd one"]

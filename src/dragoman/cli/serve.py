@@ -28,12 +28,16 @@ CorrectionsWithoutKey = Annotated[
 StoreFile = Annotated[
     Path | None, typer.Option(help="File of keys and corrections. [default: serve.sqlite beside the first run]")
 ]
+Precision = Annotated[str | None, typer.Option(help="float32, bfloat16; int8 with ctranslate2. [default: float32]")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads that translate. [default: one for each core]")]
 RootPath = Annotated[
     str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)
 ]
 WorkFolder = Annotated[
     Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
 ]
+DocumentCharacters = Annotated[int, typer.Option(min=1, help="Characters of a document, at most.")]
+Disk = Annotated[int, typer.Option(min=1, help="MiB of documents and translations that are kept, a quarter for one.")]
 AllowedHost = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,17 +57,15 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 5000,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     engine: Annotated[str, typer.Option(help="pytorch, or ctranslate2 (ctranslate2-fast is the same).")] = "pytorch",
-    precision: Annotated[
-        str | None, typer.Option(help="float32, bfloat16; int8 with ctranslate2. [default: float32]")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads that translate. [default: one for each core]")
-    ] = None,
+    precision: Precision = None,
+    threads: Threads = None,
     store: StoreFile = None,
     key_required: Annotated[bool, typer.Option("--key-required", help="Serve clients with an API key alone.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of a client without a key; 0: no limit.")] = 0,
     characters: Annotated[int, typer.Option(min=1, help="Characters of a text, at most.")] = 5000,
     deadline: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 8.0,
+    document_characters: DocumentCharacters = Limits.document_characters,
+    disk: Disk = Limits.disk_bytes // 2**20,
     no_documents: Annotated[bool, typer.Option("--no-documents", help="Take no files.")] = False,
     corrections: Corrections = None,
     corrections_without_key: CorrectionsWithoutKey = False,
@@ -97,7 +99,10 @@ def serve(
     paths = runs or [_demo_run()]
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
-        Limits(text_characters=characters, deadline_seconds=deadline, requests_per_minute=requests_per_minute),
+        Limits(
+            text_characters=characters, deadline_seconds=deadline, requests_per_minute=requests_per_minute,
+            document_characters=document_characters, disk_bytes=disk * 2**20, disk_bytes_per_client=disk * 2**18,
+        ),
         key_required, metrics_key, _mode(corrections, no_corrections, corrections_without_key),
         corrections_without_key, is_loopback(host) and not behind_proxy, allowed_host or (),
         documents=not no_documents, work_folder=work_folder, root_path=root_path,

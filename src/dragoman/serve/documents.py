@@ -1,16 +1,25 @@
-"""Documents as jobs: taken in at once, translated behind the requests, kept for an hour."""
+"""Documents as jobs: taken in at once, translated behind the requests, kept for an hour.
 
+Clients take turns, whoever of them has sent most. What they have on the disk is bounded: when it is full, results go
+that were made first.
+"""
+
+import contextlib
+import errno
+import fcntl
+import functools
 import hmac
 import secrets
 import shutil
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
@@ -18,24 +27,34 @@ from dragoman.formats.document import SUFFIXES, format_of, require_bilingual
 from dragoman.formats.pdf import output_path
 from dragoman.pipeline.document import Report
 from dragoman.progress import say
+from dragoman.serve.document_process import Bounds, DocumentProcess
 from dragoman.serve.errors import ApiError
 from dragoman.serve.metrics import Metrics
-from dragoman.serve.scheduler import Cancelled, RequestHandle
+from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, RequestHandle
 from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, Service
+from dragoman.serve.settings import Limits
 from dragoman.serve.usage import Reservation
 
 MAX_RUNNING = 2
 """Documents that are translated at a time."""
-MAX_WAITING = 32
-"""Documents that may wait."""
+MAX_RUNNING_OF_CLIENT = 1
+"""Documents of one client that are translated at a time: there is a place for somebody else."""
 KEEP_SECONDS = 3600.0
 """Seconds that a document is kept for after it is done."""
 
 State = Literal["queued", "translating", "done", "error"]
 
 
+LOCK = "in-use"
+"""The file in a server's folder that it holds a lock on while it lives."""
+
+
 class TooMany(Exception):
     """Too many documents wait."""
+
+
+class NoRoom(TooMany):
+    """The disk is full of documents that are not done."""
 
 
 @dataclass
@@ -52,6 +71,10 @@ class Job:
     folder: Path
     suffix: str
     handle: RequestHandle
+    client: str = ""
+    """Whoever sent it."""
+    bytes: int = 0
+    """Bytes that it takes on the disk: its own, or those of its translation."""
     characters: int = 0
     state: State = "queued"
     error: str = ""
@@ -67,6 +90,13 @@ class Job:
     started: float = 0.0
     ended: float = 0.0
     """When it was done, or given up; 0 before that."""
+    is_fetched: bool = False
+    """Its translation was handed out."""
+
+    @property
+    def source(self) -> Path:
+        """The file as it was sent. It is there until the document is done."""
+        return self.folder / f"source{self.suffix}"
 
     @property
     def result(self) -> Path:
@@ -91,11 +121,17 @@ class Job:
 class Jobs:
     """The documents of a server. They lie in a folder of their own, which goes away with it."""
 
-    def __init__(self, service: Service, metrics: Metrics, folder: Path | None = None) -> None:
-        self.service, self.metrics = service, metrics
+    def __init__(self, service: Service, metrics: Metrics, limits: Limits, folder: Path | None = None) -> None:
+        self.service, self.metrics, self.limits = service, metrics, limits
+        _tidy_folders(folder or Path(tempfile.gettempdir()))
         self.folder = Path(tempfile.mkdtemp(prefix="dragoman-", dir=folder))
+        self._in_use = _locked(self.folder / LOCK)
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
+        self._turns: dict[str, deque[Callable[[], None]]] = {}
+        """Of each client the work for its documents that wait; the first client is the next one."""
+        self._running: list[str] = []
+        """The clients of documents that are translated."""
         self._threads = ThreadPoolExecutor(max_workers=MAX_RUNNING, thread_name_prefix="document")
 
     def close(self) -> None:
@@ -104,6 +140,7 @@ class Jobs:
             job.handle.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._in_use.close()
 
     def add(
         self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES, options: Options = ANYTHING,
@@ -111,7 +148,8 @@ class Jobs:
     ) -> Job:  # fmt: skip
         """Queue a document of a client. `reserve` is told its characters when they are known.
 
-        Raises DragomanError for a kind of file that is not known, TooMany where too many wait.
+        Raises DragomanError for a kind of file that is not known, TooMany where too many wait, of all clients or of
+        this one, NoRoom where they leave no room for it.
         """
         self.tidy()
         suffix = Path(name).suffix.lower()
@@ -121,18 +159,72 @@ class Jobs:
         if options.bilingual:
             require_bilingual(kind, Path(name))
         with self._lock:
-            if sum(job.state in ("queued", "translating") for job in self.jobs.values()) >= MAX_WAITING:
-                raise TooMany
+            self._check_number(client)
+            self._make_room(client, len(data))
             id = secrets.token_hex(16).upper()
             handle = RequestHandle(self.service.scheduler, background=True, client=client)
             job = Job(
-                id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, options=options
-            )
+                id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, client, len(data),
+                options=options,
+            )  # fmt: skip
             self.jobs[id] = job
-        job.folder.mkdir(mode=0o700)
-        (job.folder / f"source{suffix}").write_bytes(data)
-        self._threads.submit(self._work, job, kind.name, choices, reserve)
+        try:
+            job.folder.mkdir(mode=0o700)
+            job.source.write_bytes(data)
+        except OSError as error:
+            self.remove(job)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise NoRoom from error
+            raise
+        with self._lock:
+            waiting = self._turns.setdefault(client, deque())
+            waiting.append(functools.partial(self._work, job, kind.name, choices, reserve))
+        self._threads.submit(self._next)
         return job
+
+    def _check_number(self, client: str) -> None:
+        """Raises TooMany where no document of a client may wait beside those that do."""
+        waiting = [job.client for job in self.jobs.values() if job.state in ("queued", "translating")]
+        limits = self.limits
+        if len(waiting) >= limits.documents or waiting.count(client) >= limits.documents_per_client:
+            raise TooMany
+
+    def _make_room(self, client: str, size: int) -> None:
+        """Delete translations, fetched ones and the oldest first, until there is room for a document of a client: its
+        own where it has too much, anybody's where all have. Raises NoRoom where that is not enough."""
+        for most, jobs in (
+            (self.limits.disk_bytes_per_client, [job for job in self.jobs.values() if job.client == client]),
+            (self.limits.disk_bytes, [*self.jobs.values()]),
+        ):
+            taken = size + sum(job.bytes for job in jobs)
+            done = sorted((job for job in jobs if job.ended), key=lambda job: (not job.is_fetched, job.ended))
+            if taken - sum(job.bytes for job in done) > most:
+                raise NoRoom
+            for job in done:
+                if taken > most:
+                    taken -= job.bytes
+                    self._delete(job)
+
+    def _next(self) -> None:
+        """Do the work of the next document; of none where all that wait are those of clients at work."""
+        with self._lock:
+            free = (one for one in self._turns if self._running.count(one) < MAX_RUNNING_OF_CLIENT)
+            client = next(free, None)
+            if client is None:
+                return
+            work = self._turns[client].popleft()
+            if waiting := self._turns.pop(client):
+                self._turns[client] = waiting  # behind all others
+            self._running.append(client)
+        try:
+            work()
+        finally:
+            with self._lock:
+                self._running.remove(client)
+                is_next = bool(self._turns)
+            if is_next:
+                with contextlib.suppress(RuntimeError):  # the server ends
+                    self._threads.submit(self._next)
 
     def find(self, id: str, key: object) -> Job | None:
         """The document of an id; None if there is none, or if the key is not its key."""
@@ -144,7 +236,10 @@ class Jobs:
         """Give a document up and delete it."""
         job.handle.cancel()
         with self._lock:
-            self.jobs.pop(job.id, None)
+            self._delete(job)
+
+    def _delete(self, job: Job) -> None:
+        self.jobs.pop(job.id, None)
         shutil.rmtree(job.folder, ignore_errors=True)
 
     def tidy(self) -> None:
@@ -155,40 +250,47 @@ class Jobs:
                 self.remove(job)
 
     def _work(self, job: Job, kind: str, choices: Choices, reserve: Callable[[int], Reservation] | None) -> None:
-        source = job.folder / f"source{job.suffix}"
+        limits = self.limits
         job.state, job.started = "translating", time.monotonic()
+        job.handle.deadline = job.started + limits.document_seconds
 
         def advance(done: int, total: int) -> None:
             job.done, job.total = done, total
 
         def counted(characters: int) -> None:
             job.characters = characters
+            if characters > limits.document_characters:
+                most = f"{characters:,} characters: more than {limits.document_characters:,}"
+                raise Error.TOO_LARGE(most, "split it", file=job.name)
             job.reservation = reserve(characters) if reserve is not None else None
 
-        def translated(handle: RequestHandle) -> tuple[bytes, Report]:
-            if job.src == AUTO:
-                job.src = self.service.language_of_document(source, job.tgt, job.options)
-            return self.service.translate_document(
-                handle, job.src, job.tgt, source, choices=choices, advance=advance, count=counted,
-                options=job.options,
-            )  # fmt: skip
+        def translated(handle: RequestHandle) -> Report:
+            bounds = Bounds(limits.document_cpu_seconds, limits.document_memory_bytes, limits.disk_bytes_per_client)
+            with DocumentProcess(job.source, partial, job.options, bounds) as document:
+                if job.src == AUTO:
+                    job.src = self.service.language_of_document(document, job.tgt)
+                return self.service.translate_document(
+                    handle, job.src, job.tgt, document, choices=choices, advance=advance, count=counted
+                )
 
-        outcome = "done"
+        outcome, partial = "done", job.folder / "result.partial"
         try:
-            data, report = job.handle.run(translated)
-            partial = job.folder / "result.partial"
-            partial.write_bytes(data)
+            job.report = job.handle.run(translated)
             partial.rename(job.result)
-            job.report = report
-            self.metrics.tag_fallback.inc(report.wrapped)
+            self.metrics.tag_fallback.inc(job.report.wrapped)
             job.state = "done"
+        except DeadlineExceeded:
+            job.cause = Error.TOO_LARGE(
+                f"takes more than {limits.document_seconds:,.0f} s to translate", "split it", file=job.name
+            )
+            job.state, job.error, outcome = "error", str(job.cause), "error"
         except Cancelled:
             job.state, job.error, outcome = "error", "given up", "cancelled"
         except ApiError as error:
             job.state, job.error, outcome = "error", error.message, "refused"
         except DragomanError as error:
-            message = str(error).replace(str(source), job.name).replace(source.name, job.name)
-            error.file = error.file and error.file.replace(str(source), job.name)
+            message = str(error).replace(str(job.source), job.name).replace(job.source.name, job.name)
+            error.file = error.file and error.file.replace(str(job.source), job.name)
             job.state, job.error, job.cause, outcome = "error", message, error, "error"
         except Exception as error:
             say(f"a document failed: {type(error).__name__}: {error}")
@@ -196,5 +298,25 @@ class Jobs:
         finally:
             if job.reservation is not None:
                 job.reservation.settle(job.state == "done")
+            for path in (job.source, partial):
+                path.unlink(missing_ok=True)
+            job.bytes = job.result.stat().st_size if job.state == "done" else 0
             job.ended = time.monotonic()
             self.metrics.documents.labels(kind, outcome).inc()
+
+
+def _locked(path: Path) -> IO[bytes]:
+    """A new file with a lock, which is there under its name only when it is locked."""
+    unnamed = path.with_name("locking")
+    file = unnamed.open("wb")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unnamed.rename(path)
+    return file
+
+
+def _tidy_folders(work: Path) -> None:
+    """Delete what servers have left that were killed: folders whose lock nobody holds."""
+    for lock in work.glob(f"dragoman-*/{LOCK}"):
+        with contextlib.suppress(OSError), lock.open("rb") as file:  # somebody else's
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)

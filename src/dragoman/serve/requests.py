@@ -14,7 +14,7 @@ from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call, Load
 from dragoman.serve.corrections import Correction, one_line
-from dragoman.serve.documents import Job, TooMany
+from dragoman.serve.documents import Job, NoRoom, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
@@ -156,6 +156,8 @@ def new_job(
             name or file_name, data, *languages, _own(call, choices), options, client=call.client.name,
             reserve=lambda characters: server.gate.usage.reserve(call.client.key, characters),
         )  # fmt: skip
+    except NoRoom as error:
+        raise ApiError(503, "No room for documents now: come back later", {"Retry-After": "300"}) from error
     except TooMany as error:
         raise ApiError(429, "Slowdown: too many documents wait", {"Retry-After": "30"}) from error
     except DragomanError as error:
@@ -183,4 +185,5 @@ def result_of(job: Job, waiting: str) -> Response:
         raise ApiError(400, job.error, cause=job.cause)
     if job.state != "done":
         raise ApiError(503, waiting, {"Retry-After": str(job.seconds_left)})
+    job.is_fetched = True
     return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")

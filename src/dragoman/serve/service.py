@@ -29,6 +29,7 @@ from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import say
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.runs import checkpoint
+from dragoman.serve.document_process import DocumentProcess
 from dragoman.serve.scheduler import BatchScheduler, RequestHandle
 from dragoman.text.glossary import Glossary
 from dragoman.text.words import words
@@ -38,8 +39,6 @@ Languages = tuple[str, str]
 
 AUTO = "auto"
 """In the place of a source language: it is to be told from the text."""
-SAMPLE = 5000
-"""Characters of a document that its language is told from."""
 WARM_UP = 64
 """Sentences that a model translates before it is served: its speed is measured, its kernels are made."""
 TOKENS_PER_CHARACTER = 0.3
@@ -285,22 +284,19 @@ class Service:
         handle: RequestHandle,
         src: str,
         tgt: str,
-        document: Path,
+        document: DocumentProcess,
         *,
         choices: Choices = NO_CHOICES,
         advance: Callable[..., None] = lambda done, total: None,
         count: Callable[[int], None] = lambda characters: None,
-        options: Options = ANYTHING,
-    ) -> tuple[bytes, Report]:
-        """The bytes of a translated file, and what was done. `advance` is told how many of how many texts are done,
-        `count` the number of characters, before it begins.
+    ) -> Report:
+        """Write a translated file; what was done. `advance` is told how many of how many texts are done, `count` the
+        number of characters, before it begins.
 
         Raises DragomanError for a file that cannot be read.
         """
         legs = self.route(src, tgt)
-        opened = Document.load(document, replace(options, languages=(src, tgt)))
-        texts = list(opened.texts())
-        characters = sum(len(item) for unit in texts for item in unit.items if isinstance(item, str))
+        texts, characters = document.sizes((src, tgt))
         count(characters)
         choices = replace(choices, glossary=choices.glossary if len(legs) == 1 else None, warnings=True)
         stages = [DocumentTranslator(self._pipeline(handle, run, choices, characters)) for run in legs]
@@ -314,25 +310,19 @@ class Service:
                 ]
             return found
 
-        data = opened.translated(_in_steps(through, functools.partial(advance, total=len(texts))))
+        document.translate(_in_steps(through, functools.partial(advance, total=texts)))
         report = stages[-1].report
         report.doubts[:0] = [doubt for stage in stages[:-1] for doubt in stage.report.doubts]
-        return data, report
+        return report
 
-    def language_of_document(self, document: Path, tgt: str, options: Options = ANYTHING) -> str:
+    def language_of_document(self, document: DocumentProcess, tgt: str) -> str:
         """The language that a file is in, of those that can be translated to `tgt`. Raises DragomanError as reading
         it does, for a language that is not served, and where there is none."""
-        opened = Document.load(document, replace(options, languages=("", tgt)))
         served = self.languages()
         sources = [code for code, targets in served.items() if tgt in targets]
         if not sources:
             raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")
-        text = ""
-        for unit in opened.texts():
-            text += "".join(item for item in unit.items if isinstance(item, str)) + "\n"
-            if len(text) > SAMPLE:
-                break
-        code, _ = source_language(text, sources, tgt, list(served))
+        code, _ = source_language(document.sample(), sources, tgt, list(served))
         if code not in served:
             raise Error.LANGUAGE_NOT_SERVED(f"{name_of(code)}, which is not served here")
         if code == tgt:

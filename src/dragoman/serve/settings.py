@@ -23,6 +23,19 @@ class Limits:
     """A body has to have come in this time."""
     requests_per_minute: int = 0
     """Of a client without a key, by its address; 0: no limit."""
+    documents: int = 64
+    """Documents that wait, or are translated, of all clients."""
+    documents_per_client: int = 16
+    document_characters: int = 2_000_000
+    document_seconds: float = 1800.0
+    """A document is translated in this time, or given up."""
+    document_cpu_seconds: int = 120
+    """Seconds of a processor that its file may take to be read and written."""
+    document_memory_bytes: int = 2 * 2**30
+    """Memory of the process that reads and writes it."""
+    disk_bytes: int = 2**30
+    """Bytes of all documents and translations that are kept."""
+    disk_bytes_per_client: int = 2**28
     characters_per_batch: int = 0
     """Characters of all texts of a request; 0: batch times text_characters."""
     changes_per_minute: int = 200

@@ -44,7 +44,7 @@ class Server:
         self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
-        self.jobs = Jobs(self.service, self.metrics, settings.work_folder)
+        self.jobs = Jobs(self.service, self.metrics, self.limits, settings.work_folder)
         self.handlers = FairThreads(MAX_HANDLERS, "handler")
         self.waiting = FairThreads(MAX_WAITING, "request")
         self.identifying = threading.Semaphore(MAX_IDENTIFYING)
