@@ -262,6 +262,9 @@ def test_those_who_are_not_known_suggest_and_own_nothing(tmp_path: Path) -> None
         assert await do.statuses("", one["id"], "undo", "approve") == [404, 403]
         assert await do.statuses(known["vera"], one["id"], "approve") == [200]
         assert await do.translated() == "x"
+        do.server.store.corrections.add(HUND, "address 8.8.8.8")
+        for key, author in (("", ""), (known["vera"], "address 8.8.8.8")):  # addresses are for those who review
+            assert (await do("GET", "/v1/corrections", key)).json()["corrections"][0]["author"] == author
 
     served(tmp_path, ask, address="9.9.9.9", open_corrections=True)
 
@@ -381,11 +384,12 @@ def test_a_store_that_is_open_elsewhere_changes_under_a_server(tmp_path: Path, m
 
     async def ask(do: Asker) -> None:
         before = await do.translated()
-        await do.correct("Annas Hund", known["anna"])
+        await do.correct("Annas\n\x1b]0;Hund", known["anna"])
         [row] = command("list", "--state", "pending").splitlines()
         assert row.split("\t")[:4] == ["1", "en-de", "pending", "anna"]
+        assert row.split("\t")[5:] == [TEXT, "Annas \ufffd]0;Hund"]  # a terminal obeys what is not printable
         command("approve", "1")
-        assert await do.translated() == "Annas Hund"
+        assert await do.translated() != before
         command("undo", "1")
         assert await do.translated() == before
         await do.correct("zwei", known["anna"])

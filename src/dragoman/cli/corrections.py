@@ -72,7 +72,8 @@ def list_corrections(
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    """A text of a stranger for a terminal, which obeys what is not printable."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
 
 
 @app.command("approve")

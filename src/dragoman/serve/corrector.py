@@ -1,6 +1,5 @@
 """A client as one who corrects translations: what it may, and what it does."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,6 +121,7 @@ class Corrector:
         there = corrections.find(*correction[:3], author=None if state == "shared" else self.author)
         if there is not None and (there.correction.tgt, there.state) == (correction.tgt, state):
             return there
+        self._take_turn()
         self._check_limits()
         with self.server.gate.usage.reserved(self.client.key, len(correction.src) + len(correction.tgt)):
             kept = corrections.add(correction, self.author, state)
@@ -135,9 +135,12 @@ class Corrector:
             return "This server uses corrections for their author alone"
         return "A correction for yourself alone takes a key: nobody knows you again without one"
 
+    def _take_turn(self) -> None:
+        """Raises ApiError (429) for a client that changes too much in a minute."""
+        self.server.gate.take(f"changes of {self.client.name}", self.server.limits.changes_per_minute)
+
     def _check_limits(self) -> None:
         limits, kept = self.server.limits, self.server.store.corrections
-        self.server.gate.take(f"changes of {self.client.name}", limits.changes_per_minute)
         if kept.count(Filter(author=self.author)) >= limits.corrections_per_client:
             raise ApiError(403, f"At most {limits.corrections_per_client:,} corrections of one client: forget some")
         if kept.total() >= limits.corrections_in_total:
@@ -165,6 +168,7 @@ class Corrector:
         is_mine = one.author == self.own_author and one.state != "shared" and self.may_correct
         if not (is_mine or self.may_review or (one.state == "shared" and self.mode == "everybody")):
             raise ApiError(403, "It is everybody's: that takes a key with the right `review`")
+        self._take_turn()
         return one
 
     def forget(self, id: int) -> None:
@@ -198,6 +202,7 @@ class Corrector:
         """Let a correction that waits for it be everybody's, or its author's alone."""
         if not self.may_review:
             raise ApiError(403, "That takes a key with the right `review`")
+        self._take_turn()
         one = self.get(id)
         if one.state != "pending" or not one.in_force:
             raise ApiError(409, "It waits for no review")
@@ -205,17 +210,18 @@ class Corrector:
         self._done("approved" if approved else "rejected", one)
         return self.server.store.corrections.get(id) or one
 
+    def record(self, one: KeptCorrection) -> dict[str, Any]:
+        """A correction for this client: the addresses of others are for those who review."""
+        src_lang, tgt_lang, src, tgt = one.correction
+        is_hidden = one.author.startswith(ADDRESS) and one.author != self.author and not self.may_review
+        return {
+            "id": one.id, "source": src_lang, "target": tgt_lang, "text": src, "translation": tgt,
+            "author": "" if is_hidden else one.author, "created": one.created, "state": one.state,
+            "in_use": one.in_force,
+        }  # fmt: skip
+
     def _done(self, what: str, one: KeptCorrection) -> None:
         """Use it from now on, and leave a line in the log, which never holds a text."""
         self.server.memories.read()
         languages = f"{one.correction.src_lang} to {one.correction.tgt_lang}"
         say(f"corrections: {self.author or 'this machine'} {what} {one.id} ({languages}, {one.state})")
-
-
-def record_of(one: KeptCorrection) -> Mapping[str, Any]:
-    """A correction for a client."""
-    src_lang, tgt_lang, src, tgt = one.correction
-    return {
-        "id": one.id, "source": src_lang, "target": tgt_lang, "text": src, "translation": tgt, "author": one.author,
-        "created": one.created, "state": one.state, "in_use": one.in_force,
-    }  # fmt: skip

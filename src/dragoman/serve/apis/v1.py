@@ -2,7 +2,7 @@
 choose from, corrections, documents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import PurePath
@@ -22,7 +22,6 @@ from dragoman.pipeline.pipeline import Sentence, Translated
 from dragoman.serve.api import Api, Call, Load, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.corrections import Filter
-from dragoman.serve.corrector import record_of
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
@@ -325,7 +324,7 @@ _CORRECTION = {"id": 7, "source": "de", "target": "en", "text": "Bier", "transla
 def add_correction(call: Call, given: models.Correction) -> dict[str, Any]:
     call.corrector.require()
     made = correction(call.server, given.source, given.target, given.text, given.translation)
-    return {"kept": True, **record_of(call.corrector.add(made, given.scope))}
+    return {"kept": True, **call.corrector.record(call.corrector.add(made, given.scope))}
 
 
 @api.operation("GET", "/v1/corrections", "The corrections that are in use, the newest first, or as TMX",
@@ -339,7 +338,7 @@ def corrections(call: Call, given: models.CorrectionsQuery) -> dict[str, Any] | 
     kept = call.server.store.corrections
     if given.format != "tmx":
         listed = kept.matching(chosen, given.offset, given.limit)
-        return {"corrections": [record_of(one) for one in listed], "total": kept.count(chosen)}
+        return {"corrections": [call.corrector.record(one) for one in listed], "total": kept.count(chosen)}
     if not (src and tgt):
         raise ApiError(400, "a TMX is of two languages: give source and target")
     pairs = [(one.correction.src, one.correction.tgt) for one in reversed(kept.matching(chosen))]
@@ -373,7 +372,10 @@ def _id(call: Call) -> int:
                {**_CORRECTION, "before": [_CORRECTION]})  # fmt: skip
 def correction_by_id(call: Call) -> dict[str, Any]:
     one = call.corrector.get(_id(call))
-    return {**record_of(one), "before": [record_of(old) for old in call.server.store.corrections.history(one)]}
+    return {
+        **call.corrector.record(one),
+        "before": [call.corrector.record(old) for old in call.server.store.corrections.history(one)],
+    }
 
 
 @api.operation("DELETE", "/v1/corrections/{id}", "Forget a correction", {"forgotten": True})
@@ -386,24 +388,24 @@ def forget_correction(call: Call) -> dict[str, bool]:
                {"in_use": _CORRECTION})  # fmt: skip
 def undo_correction(call: Call) -> dict[str, Any]:
     before = call.corrector.undo(_id(call))
-    return {"in_use": None if before is None else record_of(before)}
+    return {"in_use": None if before is None else call.corrector.record(before)}
 
 
 @api.operation("POST", "/v1/corrections/{id}/restore", "Use a correction again that is not in use", _CORRECTION)
-def restore_correction(call: Call) -> Mapping[str, Any]:
-    return record_of(call.corrector.restore(_id(call)))
+def restore_correction(call: Call) -> dict[str, Any]:
+    return call.corrector.record(call.corrector.restore(_id(call)))
 
 
 @api.operation("POST", "/v1/corrections/{id}/approve", "Use a correction that waits for review for everybody",
                _CORRECTION)  # fmt: skip
-def approve_correction(call: Call) -> Mapping[str, Any]:
-    return record_of(call.corrector.review(_id(call), approved=True))
+def approve_correction(call: Call) -> dict[str, Any]:
+    return call.corrector.record(call.corrector.review(_id(call), approved=True))
 
 
 @api.operation("POST", "/v1/corrections/{id}/reject", "Leave a correction that waits for review to its author",
                _CORRECTION)  # fmt: skip
-def reject_correction(call: Call) -> Mapping[str, Any]:
-    return record_of(call.corrector.review(_id(call), approved=False))
+def reject_correction(call: Call) -> dict[str, Any]:
+    return call.corrector.record(call.corrector.review(_id(call), approved=False))
 
 
 @api.operation("POST", "/v1/documents", "Hand in a document", {"id": "9F2C...", "key": "51AB...", "state": "queued"},
