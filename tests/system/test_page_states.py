@@ -409,6 +409,8 @@ def test_a_text_that_is_too_long_is_told_at_the_field_and_nothing_is_done_silent
     page.wait_for_selector("text=120 characters too many: nothing is translated until the text is shorter.")
     assert page.inner_text(".backdrop mark.over") == "man " * 30
     assert page.get_attribute("#text", "aria-invalid") == "true"
+    box = page.query_selector("#over").bounding_box()
+    assert 0 <= box["y"] < box["y"] + box["height"] < page.viewport_size["height"]  # however long the text is
     page.keyboard.press("Control+Enter")
     page.wait_for_timeout(700)
     assert answers.requests == []

@@ -149,15 +149,15 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
     <//>
     <div class="panes">
       <div class="pane">
+        ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
+          <div class="row"><button onClick=${() => typeOver(cut(text, 0, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
+          ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
         <div class="field">
           <div class="backdrop" dir="auto" aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} name=${over > 0 ? "over" : ""} /></div>
           <textarea id="text" dir="auto" aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck=${false} value=${text}
             onInput=${(event) => setText(event.target.value)}
             onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translation.translateNow(); }}></textarea>
         </div>
-        ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
-          <div class="row"><button onClick=${() => typeOver(cut(text, 0, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
-          ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
         ${notServed && html`<${NotServed} detected=${notServed} ...${{ languages, setSource }} />`}
         ${isInTarget && html`<div class="notes"><p>${t("The text is in {language} already.", { language: nameOf(target, languages) })}
           ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code, languages) })}</button>`)}</p></div>`}
