@@ -13,6 +13,8 @@ import pytest
 
 from dragoman.errors import Error
 from dragoman.serve.app import APIS, create_app
+from dragoman.serve.scheduler import BatchScheduler, Overloaded, RequestHandle
+from dragoman.serve.service import Service
 from dragoman.serve.settings import Limits, Settings
 from dragoman.serve.store import Store
 
@@ -347,3 +349,62 @@ def test_parts_of_fields_are_put_together_as_deepl_node_and_php_send_them() -> N
             assert len(answer.json()["translations"]) == 2
 
     asyncio.run(asked(ask))
+
+
+def test_a_stream_that_was_let_in_is_not_cut_by_a_load_that_comes_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "serve.sqlite")
+    key = store.add_key("known", per_month=100_000)
+    store.close()
+    admitted: list[int] = []
+    admit = BatchScheduler.admitted
+
+    def first_alone(self: BatchScheduler, handle: RequestHandle, tokens: int, **kind: Any) -> Any:
+        admitted.append(tokens)
+        if len(admitted) > 1:
+            raise Overloaded(3)
+        return admit(self, handle, tokens, **kind)
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(BatchScheduler, "admitted", first_alone)
+        text = "\n".join(["der hund sieht die frau " * 18] * 3)
+        sent = {"json": {"text": text, **PAIR}, "headers": {"authorization": f"Bearer {key}"}}
+        answer = await client.post("/v1/translate/stream", **sent)
+        events = re.findall("^event: (.*)$", answer.text, re.MULTILINE)
+        assert events == ["part"] * 3 + ["details", "done"]
+        assert not client.server.service.scheduler.shares.held  # type: ignore[attr-defined]
+        used = (await client.get("/v2/usage", headers=sent["headers"])).json()["character_count"]
+        assert used == len(text)
+        refused = await client.post("/v1/translate/stream", **sent)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "3")
+
+    asyncio.run(asked(ask, store=tmp_path / "serve.sqlite"))
+    assert len(admitted) == 2
+
+
+def test_a_stream_that_fails_in_the_middle_says_so_and_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "serve.sqlite")
+    key = store.add_key("known", per_month=100_000)
+    store.close()
+    texts: list[str] = []
+    translate = Service.translate
+
+    def fails(self: Service, handle: Any, src: str, tgt: str, parts: Any, *given: Any) -> Any:
+        texts.extend(parts)
+        if len(texts) > 1:
+            raise Error.SEARCH_FAILED("no translation keeps to all rules")
+        return translate(self, handle, src, tgt, parts, *given)
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        monkeypatch.setattr(Service, "translate", fails)
+        header = {"authorization": f"Bearer {key}"}
+        sent = {"text": "\n".join(["der hund sieht die frau " * 18] * 2), **PAIR}
+        answer = await client.post("/v1/translate/stream", json=sent, headers=header)
+        assert re.findall("^event: (.*)$", answer.text, re.MULTILINE) == ["part", "error"]
+        assert not client.server.service.scheduler.shares.held  # type: ignore[attr-defined]
+        assert (await client.get("/v2/usage", headers=header)).json()["character_count"] == 0
+
+    asyncio.run(asked(ask, store=tmp_path / "serve.sqlite"))

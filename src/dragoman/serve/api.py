@@ -5,7 +5,8 @@ import functools
 import inspect
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -57,27 +58,40 @@ class Call:
         """The client as one who corrects."""
         return Corrector.of(self.server, self.request, self.client)
 
-    async def run(self, work: Callable[[RequestHandle], Result], load: Load) -> Result:
-        """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
+    def handle(self) -> RequestHandle:
+        """A new handle, which ends at the deadline."""
+        deadline = time.monotonic() + self.server.limits.deadline_seconds
+        return RequestHandle(self.server.service.scheduler, deadline, client=self.client.name)
 
-        Its characters are counted when it is done. Raises ApiError (413, 456) and Overloaded at once, before any work.
+    @contextmanager
+    def admitted(self, load: Load) -> Iterator[RequestHandle]:
+        """Let work in, for as long as the block lasts; its characters are counted if the block raises nothing.
+
+        Raises ApiError (413, 456) and Overloaded at once, before any work.
         """
-        server, limits, name = self.server, self.server.limits, self.client.name
-        scheduler = server.service.scheduler
-        handle = RequestHandle(scheduler, time.monotonic() + limits.deadline_seconds, client=name)
+        server, limits, handle = self.server, self.server.limits, self.handle()
         is_small = load.characters <= limits.text_characters
         try:
             with (
                 server.gate.usage.reserved(self.client.key, load.characters),
-                scheduler.admitted(handle, load.tokens, is_small=is_small),
+                server.service.scheduler.admitted(handle, load.tokens, is_small=is_small),
             ):
-                return await self._done(handle, asyncio.ensure_future(server.waiting.run(name, handle.run, work)))
+                yield handle
         except TooMuch as error:
             server.metrics.rejected("too much")
             most = f"about {int(load.characters * error.share):,} characters"
             raise ApiError(
                 413, f"Too much for {limits.deadline_seconds:g} s: {most} could be translated, send less at once"
             ) from error
+
+    async def run(self, work: Callable[[RequestHandle], Result], load: Load | None) -> Result:
+        """The result of `work`, done in a thread with a handle that ends at the deadline, or when the client goes away.
+
+        `load`: None for a part of what is admitted already. Raises what `admitted` does.
+        """
+        with nullcontext(self.handle()) if load is None else self.admitted(load) as handle:
+            threads = self.server.waiting
+            return await self._done(handle, asyncio.ensure_future(threads.run(handle.client, handle.run, work)))
 
     async def _done(self, handle: RequestHandle, working: "asyncio.Future[Result]") -> Result:
         """The result of work, unless the client goes away before that."""

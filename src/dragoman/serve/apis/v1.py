@@ -3,13 +3,14 @@ choose from, corrections, documents."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
 
 from pydantic_core import ErrorDetails, to_json
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from dragoman.formats.base import Options
 from dragoman.formats.bitext import tmx_of
@@ -43,8 +44,8 @@ from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
 from dragoman.serve.service import AUTO, Choices, as_it_is
 from dragoman.text.glossary import Glossary
 
-Planned = tuple[Callable[[RequestHandle], list[Answer]], Load]
-NOTHING = Load(0, 0)
+PartOf = Callable[[int, str], Callable[[RequestHandle], list[Answer]]]
+"""The work that translates a part of a text, by its number and its language."""
 CHUNK = 400
 """Characters from which on lines of a streamed text make a part of their own."""
 
@@ -204,20 +205,39 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
         raise ApiError(400, "format: text alone comes in parts")
     parts = parts_of(given.text)
 
-    def planned_part(number: int, src: str) -> Planned:
-        return planned(call, parts[number : number + 1], src, tgt, choices)
+    def part_of(number: int, src: str) -> Callable[[RequestHandle], list[Answer]]:
+        return planned(call, parts[number : number + 1], src, tgt, choices)[0]
 
-    def answer(handle: RequestHandle) -> Response:
+    def answer(handle: RequestHandle) -> AdmittedStream:
         found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
         known = src if found is None else found.language
-        [first] = planned_part(0, known)[0](handle) or [Answer(as_it_is(""), known, None)]
-        return StreamingResponse(
-            _events(call, parts, first._replace(detected=found), tgt, planned_part),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        [first] = part_of(0, known)(handle) or [Answer(as_it_is(""), known, None)]
+        admission = ExitStack()
+        return AdmittedStream(_events(call, parts, first._replace(detected=found), tgt, part_of, admission), admission)
 
-    return call.run(answer, planned_part(0, src)[1])
+    return _stream(call, answer, planned(call, [given.text], src, tgt, choices)[1])
+
+
+class AdmittedStream(StreamingResponse):
+    """Server-sent events of a text that was admitted as a whole, and is so until their end."""
+
+    def __init__(self, events: AsyncIterator[bytes], admission: ExitStack) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self.admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.admission:
+            await super().__call__(scope, receive, send)
+
+
+async def _stream(call: Call, answer: Callable[[RequestHandle], AdmittedStream], load: Load) -> Response:
+    """A stream that is let in as a whole before its first part is translated: nothing refuses it later."""
+    with ExitStack() as stack:
+        stack.enter_context(call.admitted(load))
+        response = await call.run(answer, None)
+        response.admission.push(stack.pop_all())
+        return response
 
 
 async def _events(
@@ -225,32 +245,45 @@ async def _events(
     parts: Sequence[str],
     first: Answer,
     tgt: str,
-    planned_part: Callable[[int, str], Planned],
+    part_of: PartOf,
+    admission: ExitStack,
 ) -> AsyncIterator[bytes]:
-    """The events of a stream; `first` is the answer to the first part."""
-    whole, src_at = first._replace(item=as_it_is("")), 0
+    """The events of a stream; `first` is the answer to the first part. What fails leaves its `admission`: it does not
+    count."""
     try:
-        for number, part in enumerate(parts):
-            answer = first
-            if number:
-                [answer] = await call.run(*planned_part(number, first.src))
-            before, here = whole.item, _moved(answer.item, src_at, len(whole.item.best.text))
-            yield _event("part", models.Part(**_common(first._replace(item=answer.item), here.sentences)))
-            joined = Translation(
-                before.best.text + here.best.text, 0.0, 0.0, (*before.best.warnings, *here.best.warnings)
-            )
-            whole = whole._replace(item=Translated([joined], (*before.sentences, *here.sentences)))
-            src_at += len(part)
-        text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
-        if first.src != tgt and text.strip():
-            with suppress(DeadlineExceeded):  # the translation is there, and stays without them
-                yield _event("details", await call.run(lambda _: _record(call, text, tgt, whole, every), NOTHING))
+        with admission:
+            async for event in _parts(call, parts, first, tgt, part_of):
+                yield event
         yield _event("done", {})
     except asyncio.CancelledError:
         raise
     except Exception as exception:
         error = api_error(exception, call.server)
         yield _event("error", {"status": error.status, **error.as_dict()})
+
+
+async def _parts(
+    call: Call,
+    parts: Sequence[str],
+    first: Answer,
+    tgt: str,
+    part_of: PartOf,
+) -> AsyncIterator[bytes]:
+    """The translated parts of a text, and then the details of the whole."""
+    whole, src_at = first._replace(item=as_it_is("")), 0
+    for number, part in enumerate(parts):
+        answer = first
+        if number:
+            [answer] = await call.run(part_of(number, first.src), None)
+        before, here = whole.item, _moved(answer.item, src_at, len(whole.item.best.text))
+        yield _event("part", models.Part(**_common(first._replace(item=answer.item), here.sentences)))
+        joined = Translation(before.best.text + here.best.text, 0.0, 0.0, (*before.best.warnings, *here.best.warnings))
+        whole = whole._replace(item=Translated([joined], (*before.sentences, *here.sentences)))
+        src_at += len(part)
+    text, every = "".join(parts), models.Details(alignments=True, confidence=True, warnings=True)
+    if first.src != tgt and text.strip():
+        with suppress(DeadlineExceeded):  # the translation is there, and stays without them
+            yield _event("details", await call.run(lambda _: _record(call, text, tgt, whole, every), None))
 
 
 def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
