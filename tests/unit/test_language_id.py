@@ -94,6 +94,7 @@ def test_what_is_in_the_target_language_stays_only_if_that_is_sure() -> None:
     assert source_language("The man sleeps on the street.", ["de"], "en")[0] == "en"
     assert source_language("Der Mann schläft.", ["de", "fr"], "en")[0] == "de"
     assert source_language("Der Mann schläft.", ["en"], "fr", ["de", "en", "fr"])[0] == "de"
+    assert source_language("Guten Morgen", ["en"], "de")[0] == "de"
     assert source_language("hello handsome", [], "en", ["de", "en"])[0] == "en"
     assert source_language("Je voudrais une bière.", ["xx"], "en")[0] == "xx"  # a language that nobody can tell
 

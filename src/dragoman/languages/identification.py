@@ -90,11 +90,11 @@ def source_language(text: str, sources: Sequence[str], target: str, served: Sequ
     candidates = [*sources, *([target] if target not in sources else [])]
     ranked = likely_languages(text, list(dict.fromkeys([*candidates, *served])))
     shares = dict(ranked)
-    here = sum(shares[code] for code in candidates)
+    here = sum(shares[code] for code in candidates) if all(map(known, candidates)) else 1.0
     best = ranked[0]
-    if best[0] not in candidates and 1 - here >= SURE and all(map(known, candidates)):
+    if best[0] not in candidates and 1 - here >= SURE:
         return best
-    if shares[target] >= SURE:
+    if shares[target] and shares[target] >= SURE * here:
         return target, shares[target]
     return max(((code, shares[code]) for code in sources or served), key=lambda one: one[1], default=best)
 
