@@ -90,4 +90,4 @@ def test_the_table_of_threats_names_tests_and_attacks_that_there_are() -> None:
         for file, name in named:
             assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8"), (file, name)
         for name in re.findall(r"`([\w-]+)`", attack):
-            assert f'"{name.removeprefix("document-")}"' in attacks, name
+            assert re.search(rf'attack\(\s*"{name}"|document\(\s*"{name.removeprefix("document-")}"', attacks), name
