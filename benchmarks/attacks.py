@@ -493,16 +493,21 @@ def logs(target: Target) -> Shown:
         ("POST", "/translate", {"q": f"{text} {text}", "source": "zz", "target": "zz", "api_key": key}),
     ]
     statuses = [str(target.ask(method, f"{path}?{urlencode(query)}").status) for method, path, query in queries]
+    escaped = "".join(f"%{byte:02X}" for byte in key.encode())
+    statuses.append(str(target.ask("GET", f"/v1/languages?api_key={escaped}").status))
     taken = hand_in(target, f"{text}.txt", text.encode())
     path = document_of(taken) if taken.status == 202 else ""
     if path:
         target.ask("GET", path)
     time.sleep(0.3)
     said = target.server.said.read_text(errors="replace").splitlines()
-    secrets = {"text": text, "key": key, "a document's key": path.partition("key=")[2] or "no document"}
+    secrets = {"text": (text,), "key": (key, escaped), "document's key": (path.partition("key=")[2] or "no document",)}
     return {
         "answers": ", ".join(statuses),
-        **{f"lines with the {name}": sum(secret in line for line in said) for name, secret in secrets.items()},
+        **{
+            f"lines with the {name}": sum(any(one in line for one in forms) for line in said)
+            for name, forms in secrets.items()
+        },
     }
 
 
@@ -559,11 +564,18 @@ def idle_sockets(target: Target) -> Shown:
     return held_open(target, target.sockets(target.size(1000, 20), ATTACKERS[0]))
 
 
-@attack("half-headers", 7, "1,000 connections that send half a header, of 64 addresses", seconds=12.0)
+@attack("half-headers", 7, "1,000 connections that send half a header and then a letter a second, of 64 addresses",
+        seconds=12.0)  # fmt: skip
 def half_headers(target: Target) -> Shown:
     each = target.size(16, 1)
     sent = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nX-Half: "
-    return held_open(target, [one for address in ATTACKERS for one in target.sockets(each, address, sent)])
+    opened = [one for address in ATTACKERS for one in target.sockets(each, address, sent)]
+    while not target.over:
+        for one in opened:
+            with contextlib.suppress(OSError):  # the server has had enough of it
+                one.sendall(b"x")
+        target.wait(1.0)
+    return held_open(target, opened)
 
 
 @attack("unread", 7, "300 clients that ask for the page's files again and again and read nothing", seconds=12.0)
