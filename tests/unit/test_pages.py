@@ -19,6 +19,7 @@ from PIL import Image
 from dragoman.serve import pages
 from dragoman.serve.app import create_app
 from dragoman.serve.settings import Limits, Settings
+from dragoman.serve.store import Store
 
 ROOT = Path(__file__).parents[2]
 FIXTURE = ROOT / "tests" / "fixtures" / "run_4f9e9c2" / "finished"
@@ -31,7 +32,6 @@ async def _client(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(Settings([FIXTURE], "cpu", threads=1, load_first=True, **settings))
     transport = httpx.ASGITransport(app=app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-        client.server = app.state.server  # type: ignore[attr-defined]
         yield client
 
 
@@ -212,11 +212,14 @@ def test_what_is_no_term_is_told_with_its_line() -> None:
     served(work)
 
 
-def test_a_key_says_what_is_left_of_its_limits() -> None:
+def test_a_key_says_what_is_left_of_its_limits(tmp_path: Path) -> None:
+    store = Store(tmp_path / "serve.sqlite")
+    limited, free = (
+        {"Authorization": f"Bearer {key}"} for key in (store.add_key("pub", 60, 1000), store.add_key("inn"))
+    )
+    store.close()
+
     async def work(client: httpx.AsyncClient) -> None:
-        store = client.server.store  # type: ignore[attr-defined]
-        limited = {"Authorization": f"Bearer {store.add_key('pub', 60, 1000)}"}
-        free = {"Authorization": f"Bearer {store.add_key('inn')}"}
         await client.post("/v1/translate", json=TEXT, headers=limited)
         known = (await client.get("/v1/key", headers=limited)).json()
         assert (known["name"], known["per_minute"], known["per_month"]) == ("pub", 60, 1000)
@@ -227,4 +230,4 @@ def test_a_key_says_what_is_left_of_its_limits() -> None:
         for headers in ({}, {"Authorization": "Bearer wrong"}):
             assert (await client.get("/v1/key", headers=headers)).status_code == 403
 
-    served(work)
+    served(work, store=tmp_path / "serve.sqlite")

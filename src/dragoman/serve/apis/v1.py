@@ -468,7 +468,12 @@ def _job_record(job: Job) -> dict[str, Any]:
     if job.state == "done":
         record |= {"characters": job.characters, "texts": job.report.translated, "doubts": len(job.report.doubts)}
         record["in_doubt"] = [
-            {"where": doubt.where, "text": doubt.text, "reasons": [str(one) for one in doubt.reasons]}
+            {
+                "where": doubt.where,
+                "text": doubt.text,
+                "reasons": [str(one) for one in doubt.reasons],
+                "warnings": [one.record() for one in doubt.reasons],
+            }
             for doubt in job.report.doubts[:SHOWN_DOUBTS]
         ]
     if job.error:

@@ -4,9 +4,10 @@ import { html, render, useEffect, useMemo, useState } from "./htm-preact.js";
 import { fromAddress, useAddress } from "./address.js";
 import { Announcer } from "./announcer.js";
 import { DocumentView, filesOf, useDocuments } from "./documents.js";
+import { useGlossaries } from "./glossary.js";
 import { KeyPanel } from "./key.js";
 import { AUTO } from "./languages.js";
-import { t } from "./messages.js";
+import { LOCALES, t, useLocale } from "./messages.js";
 import { getJson, Retry, ROOT, untilDone } from "./server.js";
 import { useStored } from "./stored.js";
 import { TextView } from "./text_view.js";
@@ -27,6 +28,16 @@ function useServer(key) {
   return server;
 }
 
+function useOnline() {
+  const [isOnline, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const look = () => setOnline(navigator.onLine);
+    for (const type of ["online", "offline"]) addEventListener(type, look);
+    return () => { for (const type of ["online", "offline"]) removeEventListener(type, look); };
+  }, []);
+  return isOnline;
+}
+
 function App() {
   const start = useMemo(fromAddress, []);
   const [key, setKey] = useStored("key", "");
@@ -35,10 +46,13 @@ function App() {
   const [source, setSource] = useState(start.source || AUTO);
   const [target, setTarget] = useState(start.target);
   const [text, setText] = useState(start.text);
-  const [glossary, setGlossary] = useStored("glossary", "");
+  const [locale, setLocale] = useLocale();
+  const [isKeyOpen, setKeyOpen] = useState(false);
+  const isOnline = useOnline();
+  const glossaries = useGlossaries(limits);
   const [theme, setTheme] = useStored("theme", isDark ? "dark" : "light");
   const [options, setOptions] = useState({ columns: "", bilingual: false });
-  const documents = useDocuments(limits, { source, target, glossary: glossary.trim(), ...options });
+  const documents = useDocuments(limits, { source, target, glossary: glossaries.json, ...options });
 
   useEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
   useAddress({ source, target, text }, (to) => {
@@ -84,18 +98,23 @@ function App() {
         ${limits?.documents && html`<button aria-pressed=${view === "documents"} onClick=${() => setView("documents")}>${t("Documents")}${running ? ` (${running})` : ""}</button>`}
       </nav>
       <button onClick=${() => setTheme(theme === "dark" ? "light" : "dark")} aria-pressed=${theme === "dark"}>${t("Dark")}</button>
+      <button onClick=${() => setKeyOpen(!isKeyOpen)} aria-expanded=${isKeyOpen}>${t("API key")}</button>
+      <label class="hidden" for="locale">${t("Language of this page")}</label>
+      <select id="locale" value=${locale} onChange=${(event) => setLocale(event.target.value)}>
+        ${LOCALES.map((code) => html`<option value=${code} lang=${code}>${t.language(code, code, code)}</option>`)}</select>
     </header>
     <main>
-      ${retry && html`<p role="alert"><${Retry} retry=${retry} /></p>`}
+      ${!isOnline && html`<p class="error" role="alert" id="offline">${t("You are offline: nothing can be translated until the network is back.")}</p>`}
+      ${retry && isOnline && html`<p role="alert"><${Retry} retry=${retry} /></p>`}
       ${problem && html`<p class="error" role="alert">${problem}</p>`}
-      ${limits?.key_required && html`<${KeyPanel} value=${key} onChange=${setKey} />`}
+      ${(isKeyOpen || (limits?.key_required && !key)) && html`<${KeyPanel} required=${limits?.key_required} value=${key} onChange=${(value) => { setKey(value); setKeyOpen(true); }} />`}
       ${view === "text"
-        ? html`<${TextView} ...${{ bar, languages, limits, text, setText, glossary, setGlossary, sendDocument }} />`
+        ? html`<${TextView} ...${{ bar, languages, limits, text, setText, glossaries, hasKey: key !== "", sendDocument }} />`
         : html`<${DocumentView} ...${{ bar, languages, limits, documents, options, setOptions }} />`}
     </main>
     <${Announcer} />
     <footer>
-      <a href=${`${ROOT}docs`}>API</a>
+      <a href=${`${ROOT}docs`}>${t("API")}</a>
       <span>${t("Texts are translated on this server and kept nowhere; the history is in this browser.")}</span>
     </footer>`;
 }

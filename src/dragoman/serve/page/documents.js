@@ -4,6 +4,7 @@ import { html, useCallback, useEffect, useRef, useState } from "./htm-preact.js"
 import { announce } from "./announcer.js";
 import { LanguageBar, nameOf } from "./languages.js";
 import { t } from "./messages.js";
+import { together } from "./remarks.js";
 import { ask, getJson, pause, remove, Retry, untilDone } from "./server.js";
 import { storedInTab } from "./stored.js";
 
@@ -121,7 +122,7 @@ export const textFile = (text) => new File([text], `${t("text")}.txt`, { type: "
 function Doubts({ job }) {
   const more = job.doubts - job.in_doubt.length;
   return html`<details><summary>${t("Texts in doubt")}</summary><ul>
-    ${job.in_doubt.map((one) => html`<li><strong>${one.where}</strong>: ${one.reasons.join("; ")}<q dir="auto">${one.text}</q></li>`)}
+    ${job.in_doubt.map((one) => html`<li><strong>${one.where.replace(/^line (\d+)/, (_, line) => t("Line {line}", { line: Number(line) }))}</strong>: ${together(one.warnings).join("; ")}<q dir="auto">${one.text}</q></li>`)}
     ${more > 0 && html`<li>${t("… and {n} more", { n: more })}</li>`}</ul></details>`;
 }
 
@@ -162,7 +163,7 @@ export function DocumentView({ bar, languages, limits, documents, options, setOp
     <div class=${`drop row${over ? " over" : ""}`} onDragOver=${(event) => { event.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${onDrop}>
       <div><p><label for="file">${t("Drop documents here, or choose them")}</label></p>
         <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) documents.send(file); event.target.value = ""; }} />
-        <p class="soft">${limits?.formats.join(" ")}</p></div>
+        <p class="soft" dir="ltr" translate=${false}>${limits?.formats.join(" ")}</p></div>
     </div>
     <ul class="jobs" aria-label=${t("Documents")}>${documents.jobs.map((job) => html`<${Job} key=${job.local} ...${{ job, languages, drop: documents.drop, save: documents.save }} />`)}</ul>`;
 }

@@ -7,7 +7,7 @@ export const AUTO = "auto";
 const CHOICES = 6; // languages that are offered in the place of another
 
 export function nameOf(code, languages) {
-  return languages.find((one) => one.code === code)?.name ?? code;
+  return t.language(code, languages.find((one) => one.code === code)?.name ?? code);
 }
 
 // `real`: the source language, where it is known. Says why languages cannot be swapped, or "".
@@ -25,7 +25,7 @@ export function LanguageBar({ languages, targets, source, setSource, target, set
       <label class="hidden" for="source">${t("From")}</label>
       <select id="source" value=${source} onChange=${(event) => setSource(event.target.value)}>
         <option value=${AUTO}>${t("Detect language")}</option>
-        ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${one.name}</option>`)}
+        ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${nameOf(one.code, languages)}</option>`)}
       </select>
       ${children}
     </div>

@@ -59,7 +59,7 @@ const WORDS = {
 };
 
 // Remarks of one kind as one, with the details of all of them.
-function together(remarks) {
+export function together(remarks) {
   const kinds = Map.groupBy ? Map.groupBy(remarks, (one) => one.kind) : remarks.reduce((map, one) => map.set(one.kind, [...(map.get(one.kind) ?? []), one]), new Map());
   return [...kinds].map(([kind, all]) => {
     const details = [...new Set(all.map((one) => one.detail).filter(Boolean))];
@@ -72,7 +72,7 @@ export function Remarks({ found }) {
   const doubts = doubtsOf(found);
   const lines = [
     ...together(found.warnings).map((text) => html`<li class="warning">⚠ ${text}</li>`),
-    ...(doubts.length ? [html`<li class="soft"><span class="doubt-0">${t("doubtful")}</span> ${t("and")} <span class="doubt-1">${t("uncertain")}</span> ${t("words: fewer than 3 and 5 of 10 such stand in a human's translation")}</li>`] : []),
+    ...(doubts.length ? [html`<li class="soft"><span class="doubt-0">${t("doubtful")}</span>: ${t("fewer than 3 of 10 such words stand in a human's translation")}; <span class="doubt-1">${t("uncertain")}</span>: ${t("fewer than 5 of 10 such words stand in a human's translation")}</li>`] : []),
     ...together(found.notes).map((text) => html`<li class="soft">${text}</li>`),
   ];
   if (lines.length <= SHOWN) return html`<ul class="notes remarks">${lines}</ul>`;

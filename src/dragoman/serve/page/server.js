@@ -23,6 +23,18 @@ export class Refused extends Error {
 export const noAnswer = () => new Refused(t("The server does not answer."));
 const cutOff = () => new Refused(t("The connection ended before the translation did."));
 
+// What a status says, for those who do not read English; the server's own words are English, and say more.
+const WORDS = {
+  413: () => t("This is too large for the server."),
+  429: () => t("The server is busy."),
+  456: () => t("The characters of this key are used up for this month."),
+  500: () => t("Something went wrong on the server."),
+  503: () => t("The server is getting ready, or stops."),
+  504: () => t("Not done in time: send less text at once."),
+};
+
+const wordsOf = (status) => (t.isEnglish() ? undefined : WORDS[status]?.());
+
 function secondsOf(retryAfter) {
   if (!retryAfter) return 0;
   const seconds = Number.isNaN(Number(retryAfter)) ? (Date.parse(retryAfter) - Date.now()) / 1000 : Number(retryAfter);
@@ -41,7 +53,9 @@ export async function ask(path, options = {}) {
   if (!answer.ok) {
     const { error, ...details } = await answer.json().catch(() => ({}));
     const retryAfter = secondsOf(answer.headers.get("Retry-After"));
-    throw new Refused(error ?? t("The server answers {status}.", { status: answer.status }), { ...details, status: answer.status, retryAfter });
+    const isKeyWanted = answer.status === 400 && !key && /API key/.test(error ?? "");
+    const words = isKeyWanted ? t("This server wants an API key: see “API key”.") : wordsOf(answer.status);
+    throw new Refused(words ?? error ?? t("The server answers {status}.", { status: answer.status }), { ...details, status: answer.status, retryAfter });
   }
   return answer;
 }
@@ -74,7 +88,7 @@ export async function* streamOf(path, body, signal) {
       const [first, ...rest] = block.split("\n");
       const name = first.slice(7), data = JSON.parse(rest.map((line) => line.slice(6)).join("\n"));
       if (name === "done") return;
-      if (name === "error") throw new Refused(data.error, data);
+      if (name === "error") throw new Refused(wordsOf(data.status) ?? data.error, data);
       yield { name, data };
     }
   }

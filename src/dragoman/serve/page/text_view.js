@@ -14,6 +14,7 @@ import { t } from "./messages.js";
 import { focusWord, Marked, Output } from "./output.js";
 import { isCorrected, Remarks } from "./remarks.js";
 import { askJson, Retry } from "./server.js";
+import { Speak } from "./speech.js";
 import { storedInTab } from "./stored.js";
 import { useTranslation } from "./translation.js";
 
@@ -29,7 +30,8 @@ function typeOver(text, setText) {
   if (text) before.focus();
 }
 
-export function TextView({ bar, languages, limits, text, setText, glossary, setGlossary, sendDocument }) {
+export function TextView({ bar, languages, limits, text, setText, glossaries, hasKey, sendDocument }) {
+  const glossary = glossaries.json;
   const { source, setSource, target, setTarget } = bar;
   const [past, addToHistory, clearHistory] = useHistory();
   const [linked, setLinked] = useState(NO_LINKS);
@@ -163,7 +165,8 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
           ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code, languages) })}</button>`)}</p></div>`}
         <div class="tools">
           <button onClick=${() => typeOver("", setText)} disabled=${!text}>${t("Clear")}</button>
-          <span class=${`counter${over > 0 ? " over" : ""}`}>${length.toLocaleString()} / ${limit.toLocaleString()}${over > 0 ? `: ${t("too long")}` : ""}</span>
+          <${Speak} what="text" text=${text} language=${realSource} name=${nameOf(realSource, languages)} />
+          <span class=${`counter${over > 0 ? " over" : ""}`}><bdi dir="ltr">${t.number(length)} / ${t.number(limit)}</bdi>${over > 0 ? `: ${t("too long")}` : ""}</span>
         </div>
       </div>
       <div class="pane">
@@ -180,6 +183,7 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
         ${isWhole && html`<${Remarks} found=${found} />`}
         <div class="tools">
           <button onClick=${copy} disabled=${!isWhole || !found.text || isBeside}>${t("Copy")}</button>
+          <${Speak} what="translation" text=${isWhole ? found.text : ""} language=${target} name=${nameOf(target, languages)} />
           ${rights.may_correct && html`<button onClick=${() => setDraft({ text, source: found.source, target, made: madeOf(found), translation: found.text })} disabled=${!isWhole || !found.text || draft !== null}>${t("Correct")}</button>`}
         </div>
         ${isWhole && found.alternatives.length > 0 && !isBeside && html`
@@ -190,13 +194,13 @@ export function TextView({ bar, languages, limits, text, setText, glossary, setG
       </div>
     </div>
     <div class="row">
-      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>${t("Glossary")}${countTerms(glossary) ? ` (${countTerms(glossary)})` : ""}</button>
+      <button aria-expanded=${panel === "glossary"} onClick=${() => toggle("glossary")}>${t("Glossary")}${countTerms(glossary) ? ` (${t.number(countTerms(glossary))})` : ""}</button>
       <button aria-expanded=${panel === "history"} onClick=${() => toggle("history")}>${t("History")}</button>
       ${(rights.may_review || rights.scopes.length > 0) && html`<button aria-expanded=${panel === "corrections"} onClick=${() => toggle("corrections")}>${t("Corrections")}</button>`}
       <button aria-expanded=${panel === "api"} onClick=${() => toggle("api")}>${t("API call")}</button>
     </div>
-    ${panel === "glossary" && html`<${Glossary} ...${{ glossary, setGlossary }} />`}
+    ${panel === "glossary" && html`<${Glossary} ...${{ glossaries, source: realSource || source, target }} />`}
     ${panel === "history" && html`<${History} past=${past} take=${(one) => { setSource(one.source); setTarget(one.target); typeOver(one.text, setText); }} clear=${clearHistory} />`}
     ${panel === "corrections" && html`<${CorrectionsPanel} rights=${rights} change=${translation.translateNow} />`}
-    ${panel === "api" && html`<${ApiCall} ...${{ text, source: realSource || source, target }} />`}`;
+    ${panel === "api" && html`<${ApiCall} ...${{ text, source: realSource || source, target, glossary, hasKey }} />`}`;
 }
