@@ -3,6 +3,7 @@
 Blocks of code, comments, attributes, macros, anchors and conditions stay as they are.
 """
 
+import bisect
 import functools
 import itertools
 import re
@@ -22,6 +23,8 @@ _TEXT_ATTRIBUTES = frozenset({
     "example-caption", "note-caption", "tip-caption", "warning-caption", "important-caption", "caution-caption",
     "appendix-caption", "untitled-label", "version-label", "last-update-label", "chapter-signifier",
 })  # fmt: skip
+_LOOKED_AT = 10_000
+"""Characters of the attributes of a block that are looked at."""
 _FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,})(?:[\w,+-]*)|(={4,}|\*{4,}|_{4,}|--|~{4,}|:{4,})")
 """The line around a block: of code, or of text."""
 _QUOTED = re.compile(r">(?: |$)")
@@ -37,7 +40,7 @@ _ENTRY = re.compile(r":(!?\w[^:]*):(?:\s+|$)")
 _ITEM = re.compile(r"(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|[a-zA-Z]\.|[ivxIVX]{1,5}\)|<(?:\d{1,3}|\.)>)\s+(?:\[[ xX*]\]\s+)?")
 _TERM = re.compile(r"(?P<term>\S.*?)(?P<mark>:{2,4}|;;)(?:\s+|$)")
 _REFERENCES = re.compile(r"<<#?([\w.-]+)(?=[,>])|xref:#?([\w.-]+)(?=\[)")
-_MANUAL, _NAME = re.compile(r"\S.*\(\d\w*\)"), re.compile(r"\S.*? +- +")
+_MANUAL, _NAME = re.compile(r"\S.*\(\d\w*\)"), re.compile(r"\S.*?(?<! ) +- +")
 _ADMONITION = re.compile(r"(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+")
 _BLOCK_MACRO = re.compile(r"(?P<name>[a-z][\w-]*)::(?P<target>[^\s\[]*)\[(?P<in>.*)\]")
 _CAPTION = re.compile(r"\.(?=[^\s.])")
@@ -52,20 +55,20 @@ _B, _A = r"(?<![\w\\:;}])", r"(?![\w])"
 def _inline(code: str, single: str, quoted: str) -> re.Pattern[str]:
     """The markup in a line. `code`, `quoted`: marks around code and quotations; `single`: marks that stand alone."""
     return re.compile(
-        r"(?P<pass>\+{3}.*?\+{3}|\+\+.*?\+\+|pass:[a-z,]*\[.*?(?<!\\)\]|\$\$.*?\$\$)"
+        r"(?P<pass>\+{3}.*?\+{3}|\+\+.*?\+\+|pass:[a-z,]*\[[^\]]{0,1000}+(?:(?<=\\)\][^\]]{0,1000}+){0,50}(?<!\\)\]|\$\$.*?\$\$)"
         rf"|(?P<code>{code}|{_B}\+(?=\S)[^+]*?(?<=\S)\+{_A})"
         r"|(?P<reference><<[^<>]*?(?:,(?P<of_reference>[^<>]*))?>>)"
         r"|(?P<footnote>footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\])"
-        r"|(?P<anchor>\[\[[^\[\]]*\]\]|\[\[\[[^\[\]]*\]\]\]|\(\(\(.{1,300}?\)\)\)(?!\))|anchor:[\w-]+\[[^\]]*\]|indexterm2?:\[[^\]]*\]"
+        r"|(?P<anchor>\[\[[^\[\]]*\]\]|\[\[\[[^\[\]]*\]\]\]|\(\(\(.{1,300}?\)\)\)(?!\))|anchor:[\w-]+\[[^\]]{0,1000}\]|indexterm2?:\[[^\]]{0,1000}\]"
         r"|(?<=\s)<\d{1,3}>|\{empty\}|\{nbsp\}|\((?:C|R|TM)\))"
         r"|(?P<term>\(\((?P<of_term>[^(].{0,300}?)\)\)(?!\)))"
-        r"|(?P<link>(?:(?:link|mailto|xref):|(?:https?|irc|ftp|file)://|\{[\w-]+\})[^\s\[\]]*)\[(?P<of_link>(?:[^\]\\]|\\.)*)\]"
-        r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]|\\.)*\])"
+        r"|(?P<link>(?:(?:link|mailto|xref):|(?:https?|irc|ftp|file)://|\{[\w-]+\})[^\s\[\]]{0,1000})\[(?P<of_link>(?:[^\]\\]{1,500}+|\\.){0,40}+)\]"
+        r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|(?<![a-z-])[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
         r"|(?P<attribute>\{[\w-]+(?::[^{}]*)?\})"
         r"|(?P<url>(?:https?|ftp)://[^\s\[\]<>]*[^\s\[\]<>.,;:!?)])"
         r"|(?P<pair>(?:\[[^\[\]\n]*\])?(?:"
-        r"(?P<double>\*\*|__|##)(?=\S)(?P<in_double>.+?)(?<=\S)(?P=double)"
-        rf"|{_B}(?P<single>[{single}])(?=\S)(?!(?P=single))(?P<in_single>[^\n]*?(?:\n(?!\n)[^\n]*?)*?)(?<=\S)(?P=single){_A}"
+        r"(?P<double>\*\*|__|##)(?=\S)(?P<in_double>.{1,1000}?)(?<=\S)(?P=double)"
+        rf"|{_B}(?P<single>[{single}])(?=\S)(?!(?P=single))(?P<in_single>(?:[^\n]|\n(?!\n)){{0,1000}}?)(?<=\S)(?P=single){_A}"
         r"|(?P<script>[\^~])(?=\S)(?P<in_script>[^\s^~]+)(?P=script)"
         rf"|{quoted}))"
         r"|(?P<hard>[ \t]\+(?:\r?\n|\Z))"
@@ -75,7 +78,7 @@ def _inline(code: str, single: str, quoted: str) -> re.Pattern[str]:
 
 
 _INLINE = _inline(
-    rf"``(?=\S).+?(?<=\S)``|{_B}`(?=\S)[^`]*?(?<=\S)`{_A}",
+    rf"``(?=\S).{{1,1000}}?(?<=\S)``|{_B}`(?=\S)[^`]*?(?<=\S)`{_A}",
     "*_#",
     r"(?P<quoted>[\"'])`(?=\S)(?P<in_quoted>[^`]+?)`(?P=quoted)",
 )
@@ -84,12 +87,12 @@ _INLINE_COMPAT = _inline(
 )
 """Markup in compat mode, which a document is in whose title has a line below, or that says `:compat-mode:`."""
 _IS_COMPAT = re.compile(
-    r"(?s:.*\n)?:compat-mode:|(?:\s*\n|(?://|:)[^\n]*\n)*(?![=#:/\[])\w[^\n]*\n={2,}[ \t]*$", re.MULTILINE
+    r"(?s:.*\n)?:compat-mode:|(?:[^\S\n]*+\n|(?://|:)[^\n]*+\n)*+(?![=#:/\[])\w[^\n]*+\n={2,}[ \t]*$", re.MULTILINE
 )
 _BEGINS_BLOCK = re.compile(rf"(?<= \+)\n[ \t]*|\n[ \t]*(?={_ITEM.pattern}|//|\+$|={{2,}}$|-{{2,}}$)", re.MULTILINE)
 """The end of a line behind what would be a hard break, or before what would begin an item, a comment or a block."""
 _INNER = re.compile(
-    r"(?<![\w`:])(?:footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|image:[^\s\[\]:]+\[(?:[^\]\\]|\\.)*\])"
+    r"(?<![\w`:])(?:footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|image:[^\s\[\]:]+\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
     r"|\[\[[\w:.-]+,[ ]*(?P<name>[^\[\]\n,\"]+)\]\]"
     r"|(?m:^)\[[^\n\"]*\b(?:title|caption|reftext)=\"(?P<quoted>[^\"\n\\]+)\"[^\n]*\]$",
     re.MULTILINE,
@@ -104,12 +107,13 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 def inner_units(text: str, options: Options) -> Iterator[Unit]:
     """The texts of footnotes, descriptions of images, and names of places and blocks, which stand in other texts."""
-    kept = [(unit.start, unit.end) for unit in _Reader(text).units() if unit.kept]
+    kept = sorted((unit.start, unit.end) for unit in _Reader(text).units() if unit.kept)
     for match in _INNER.finditer(text):
         name = next((name for name in ("name", "quoted") if match[name]), "")
         start = match.start(name) if name else text.index("[", match.start()) + 1
         where = f"line {line_of(text, start)}"
-        if any(begin <= start < end for begin, end in kept):
+        number = bisect.bisect_right(kept, (start, len(text)))
+        if number and start < kept[number - 1][1]:
             continue
         if match.group().startswith("image"):
             yield from _named_texts(text, start, match.end() - 1, where)
@@ -124,15 +128,18 @@ def inner_units(text: str, options: Options) -> Iterator[Unit]:
 class _Reader:
     """A file line by line."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, cell: Sequence[Line] = (), referred: frozenset[str] | None = None) -> None:
+        """`cell`: lines of a cell, which is a document in itself; the references are those of the whole file then."""
         self.text = text
-        self.lines: Sequence[Line] = lines_of(text)
+        self.lines = cell or lines_of(text)
         self.at = 0
         self.attributes = ""
         """The line of attributes before a block."""
         self.opened: list[str] = []
         self.is_header = self.has_title = False
-        self.referred = {name for pair in _REFERENCES.findall(text) for name in pair}
+        self.referred = (
+            frozenset(name for pair in _REFERENCES.findall(text) for name in pair) if referred is None else referred
+        )
         """Names of places that references go to."""
         self.is_manual = False
         """True in a manual page up to its first paragraph, `NAME - purpose`."""
@@ -165,7 +172,7 @@ class _Reader:
         elif fence := _FENCE.fullmatch(text):
             yield from self._fenced(text, attributes, fence[1] or text, is_code=bool(fence[1]))
         elif not line.column and _ATTRIBUTES.fullmatch(text):
-            self.attributes = attributes + text
+            self.attributes = (attributes + text)[-_LOOKED_AT:]
             self.at += 1
         elif _IS_CODE.search(attributes) and not _CAPTION.match(text):
             yield from self._kept(CODE, self._blank_after(self.at))
@@ -325,17 +332,16 @@ class _Reader:
             del self.opened[self.opened.index(mark) :]
             self.at += 1
         elif is_code or _IS_CODE.search(attributes):
-            ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].text == fence]
+            end = self._line_of(fence)
             reason = COMMENTS if mark.startswith("////") else CODE
-            yield from self._kept(reason, ends[0] + 1 if ends else len(self.lines))
+            yield from self._kept(reason, end + 1)
         else:
             self.opened.append(mark)
             self.at += 1
 
     def _table(self, mark: str, attributes: str, separator: str) -> Iterator[Unit]:
         """The cells of a table: lines of a cell are one text, paragraphs and items of it are texts by themselves."""
-        ends = [at for at in range(self.at + 1, len(self.lines)) if self.lines[at].text == mark]
-        end = ends[0] if ends else len(self.lines)
+        end = self._line_of(mark)
         form = next(iter(_FORM.findall(attributes)), {",": "csv", ":": "dsv"}.get(separator, "psv"))
         separator = next(iter(_SEPARATOR.findall(attributes)), _SEPARATORS.get(form, "!" if separator == "!" else "|"))
         separator = separator.replace("\\t", "\t")
@@ -380,9 +386,7 @@ class _Reader:
         if not group:
             return
         if style == "a":  # a document in itself
-            inside = _Reader(self.text)
-            inside.lines = [group[0]._replace(column=0), *group[1:]]
-            yield from inside.units()
+            yield from _Reader(self.text, [group[0]._replace(column=0), *group[1:]], self.referred).units()
             return
         if style in ("l", "m"):
             yield from kept_lines(self.text, group, CODE)
@@ -393,6 +397,11 @@ class _Reader:
             return
         mark = _ITEM.match(group[0].text) or _ADMONITION.match(group[0].text)
         yield from self._unit([group[0].after(mark.end()) if mark else group[0], *group[1:]])
+
+    def _line_of(self, mark: str) -> int:
+        """The number of the next line that is a mark; of the one after the last, where there is none."""
+        following = range(self.at + 1, len(self.lines))
+        return next((at for at in following if self.lines[at].text == mark), len(self.lines))
 
     def _blank_after(self, at: int) -> int:
         return next((end for end in range(at, len(self.lines)) if not self.lines[end].text), len(self.lines))
@@ -496,11 +505,11 @@ def _without_blanks(items: Sequence[Item]) -> list[Item]:
 def _doubled(items: Sequence[Item]) -> list[Item]:
     """Items with marks of formatting written twice where a letter stands beside them, as they must be there."""
     out = list(items)
+    closes = {item.pair: at for at, item in enumerate(items) if not isinstance(item, str) and item.kind == "close"}
     for place, item in enumerate(items):
         if isinstance(item, str) or item.kind != "open" or not re.search(r"(?<![*_#])[*_#]$", item.raw):
             continue
-        end = next((at for at, other in enumerate(items) if not isinstance(other, str) and other.pair == item.pair
-                    and other.kind == "close"), place)  # fmt: skip
+        end = closes.get(item.pair, place)
         before = items[place - 1] if place else ""
         after = items[end + 1] if end + 1 < len(items) else ""
         joined = (isinstance(before, str) and before[-1:].isalnum(), isinstance(after, str) and after[:1].isalnum())
@@ -518,7 +527,7 @@ def _underlined(text: str, title: Line, below: Line, items: Sequence[Item]) -> s
 
 def _escaped(text: str, before: str) -> str:
     """Text with a backslash before characters that would be read as markup."""
-    text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]*\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
+    text = re.sub(r"(?<!\w)[*_`#](?=\S)(?=[^\n]{0,1000}\S[*_`#](?!\w))|\{(?=[\w-]+\})|<<(?=[^<>]*>>)", r"\\\g<0>", text)
     text = re.sub(r"(?<=[^\s:])::(?=\s|$)", "{two-colons}", text)
     if not before:
         text = re.sub(r"^(?=(?:\*{1,5}|-|\.{1,5}|\d{1,4}\.|={1,6}|#{1,6}|//|>)\s|\.[^\s.]|\[.*\]$)", "{empty}", text)
