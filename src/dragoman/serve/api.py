@@ -4,7 +4,6 @@ import asyncio
 import functools
 import inspect
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, to_json
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -23,6 +22,7 @@ from dragoman.serve.clients import Client, anonymous, key_of
 from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, ApiError
 from dragoman.serve.http import closing_files, parameters_of, read_body
+from dragoman.serve.logs import traced
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle, TooMuch
 from dragoman.serve.state import Server
 
@@ -208,6 +208,7 @@ class Api:
         parameters = parameters_of(request, body)
         with closing_files(parameters):
             client = client or server.gate.authenticate(request, parameters.get("api_key"), polls=operation.polls)
+            request.scope["client_name"] = client.name
             call, model = Call(server, request, client, parameters), operation.model
             if model is None:
                 answer = operation.handler(call)
@@ -250,7 +251,7 @@ def api_error(error: BaseException, server: Server) -> ApiError:
     if isinstance(error, DeadlineExceeded):
         server.metrics.rejected("deadline")
         return ApiError(504, f"Not done within {server.limits.deadline_seconds:g} s: send less text at once")
-    if isinstance(error, Cancelled):
+    if isinstance(error, Cancelled | ClientDisconnect):
         if server.stopping:
             return ApiError(503, "The server is stopping", {"Retry-After": "5"})
         return ApiError(CLIENT_GONE, "The client has gone")
@@ -261,5 +262,5 @@ def api_error(error: BaseException, server: Server) -> ApiError:
         return ApiError(400, str(error), cause=error)
     if isinstance(error, HTTPException):
         return ApiError(error.status_code, str(error.detail), error.headers)
-    say("".join(traceback.format_exception(error)).rstrip())
+    say(traced(error))
     return ApiError(500, "Internal error: the server's log has more")

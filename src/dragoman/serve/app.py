@@ -18,10 +18,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import Error
+from dragoman.progress import say
 from dragoman.serve import pages
 from dragoman.serve.api import Api, api_error, respond
 from dragoman.serve.apis import deepl, libretranslate, v1
+from dragoman.serve.clients import anonymous
 from dragoman.serve.errors import ApiError
+from dragoman.serve.hosts import is_local
 from dragoman.serve.http import route_path
 from dragoman.serve.openapi import openapi
 from dragoman.serve.origins import OriginMiddleware
@@ -68,10 +71,14 @@ async def ready(request: Request) -> Response:
                  media=("text/plain",))  # fmt: skip
 async def metrics(request: Request) -> Response:
     server: Server = request.app.state.server
-    bearer = f"Bearer {server.settings.metrics_key}".encode()
+    key = server.settings.metrics_key
     given = request.headers.get("authorization", "").encode()
-    if server.settings.metrics_key and not hmac.compare_digest(given, bearer):
-        return state.refusal(ApiError(401, "Unauthorized"))
+    if key and not hmac.compare_digest(given, f"Bearer {key}".encode()):
+        return state.refusal(ApiError(401, "Unauthorized", {"WWW-Authenticate": "Bearer"}))
+    if not key and not is_local(request):
+        return state.refusal(
+            ApiError(403, "Counters are for this machine alone, where the server has no `metrics_key`")
+        )
     server.metrics.queue_tokens.set(server.service.scheduler.shares.total)
     server.metrics.tokens_per_second.set(server.service.scheduler.speed.tokens_per_second)
     return PlainTextResponse(server.metrics.page(), media_type="text/plain; version=0.0.4")
@@ -146,8 +153,11 @@ class ReadinessMiddleware:
                 error = ApiError(503, f"Not ready: {reason}", {"Retry-After": "5"})
                 await _api_at(address).refusal(error)(scope, receive, send_with_headers)
         finally:
-            path = self.paths.get(scope.get("endpoint"), "unknown")
-            self.server.metrics.requests.labels(path, str(status)).observe(time.perf_counter() - started)
+            path, seconds = self.paths.get(scope.get("endpoint"), "unknown"), time.perf_counter() - started
+            self.server.metrics.requests.labels(path, str(status)).observe(seconds)
+            if self.server.settings.access_log:
+                client = scope.get("client_name") or anonymous(Request(scope)).name
+                say(f"{scope['method']} {path} {status} {seconds:.3f} s {client}")
 
 
 class RootPathMiddleware:

@@ -1,7 +1,6 @@
 """Who asks, and how much they may: API keys, and limits of requests a minute and characters a month."""
 
 import contextlib
-import ipaddress
 import threading
 import time
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from dragoman.errors import DragomanError
 from dragoman.serve.corrections import ADDRESS
 from dragoman.serve.errors import ApiError
+from dragoman.serve.hosts import network_of
 from dragoman.serve.settings import Limits
 from dragoman.serve.store import Key, Store, digest
 from dragoman.serve.usage import Usage
@@ -91,23 +91,6 @@ class Gate:
 def anonymous(request: Request) -> Client:
     """The client of a request without a key."""
     return Client(f"{ADDRESS}{network_of(request.client.host if request.client else '')}", None)
-
-
-def network_of(host: str) -> str:
-    """The address that stands for a client: all of IPv4, of IPv6 the network of a household, which has no fewer.
-
-    >>> network_of("::ffff:192.0.2.1"), network_of("2001:db8:0:1:a:b:c:d"), network_of("fe80::1%eth0"), network_of("")
-    ('192.0.2.1', '2001:db8:0:1::/64', 'fe80::/64', 'unknown')
-    """
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host or "unknown"
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 def key_of(request: Request) -> str:

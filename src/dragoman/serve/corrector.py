@@ -9,7 +9,7 @@ from dragoman.progress import say
 from dragoman.serve.clients import Client
 from dragoman.serve.corrections import ADDRESS, Correction, Filter, KeptCorrection, Mode, State
 from dragoman.serve.errors import ApiError
-from dragoman.serve.hosts import host_name, is_loopback
+from dragoman.serve.hosts import host_name, is_local, is_loopback
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
 
@@ -20,8 +20,6 @@ _USED = {
     "review": "used for everybody after a review",
     "everybody": "used for everybody",
 }
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
-"""Headers that proxies add."""
 NOT_TAKEN = "Corrections are not taken by this server"
 
 
@@ -52,10 +50,8 @@ def is_here(request: Request, settings: Settings) -> bool:
     return (
         settings.local
         and not settings.key_required
-        and request.client is not None
-        and is_loopback(request.client.host)
+        and is_local(request)
         and is_loopback(host_name(request.headers.get("host", "")))
-        and not any(name in request.headers for name in _FORWARDED)
     )
 
 

@@ -29,6 +29,7 @@ from dragoman.pipeline.document import Report
 from dragoman.progress import say
 from dragoman.serve.document_process import Bounds, DocumentProcess
 from dragoman.serve.errors import ApiError
+from dragoman.serve.logs import traced
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, RequestHandle
 from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, Service
@@ -293,7 +294,7 @@ class Jobs:
             error.file = error.file and error.file.replace(str(job.source), job.name)
             job.state, job.error, job.cause, outcome = "error", message, error, "error"
         except Exception as error:
-            say(f"a document failed: {type(error).__name__}: {error}")
+            say(f"a document failed: {traced(error)}")
             job.state, job.error, outcome = "error", "internal error", "failed"
         finally:
             if job.reservation is not None:

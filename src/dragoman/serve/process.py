@@ -19,7 +19,9 @@ import uvicorn
 from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.serve.app import create_app
+from dragoman.serve.connections import Connections, most_connections
 from dragoman.serve.corrector import taken
+from dragoman.serve.logs import CONFIGURATION
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
 
@@ -78,14 +80,17 @@ def run_server(
         ctypes.CDLL(None).mallopt(-8, ARENAS)
         ctypes.CDLL(None).mallopt(-3, OWN_PAGES)
     listening = _listen(host, port)
-    app = create_app(replace(settings, threads=settings.threads or torch.get_num_threads()))
+    settings = replace(settings, threads=settings.threads or torch.get_num_threads(), access_log=access_log)
+    app = create_app(settings)
     torch.set_num_threads(1)  # the engine's threads are what works side by side
     server: Server = app.state.server
     config = uvicorn.Config(
-        app, log_level="info" if access_log else "warning", access_log=access_log, proxy_headers=behind_proxy,
-        server_header=False, timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=30, limit_concurrency=1000,
-        lifespan="on", h11_max_incomplete_event_size=65536,
+        app, log_config=CONFIGURATION, access_log=False, proxy_headers=behind_proxy, server_header=False,
+        timeout_graceful_shutdown=GRACE_S, timeout_keep_alive=30, lifespan="on", h11_max_incomplete_event_size=65536,
     )  # fmt: skip
+    config.load()
+    connections = Connections(most_connections(), replace(settings.patience, trusted=behind_proxy))
+    config.http_protocol_class = connections.protocol  # type: ignore[assignment]
     with contextlib.suppress(AttributeError, ValueError):  # no SIGHUP there, or not in the main thread
         signal.signal(signal.SIGHUP, lambda *_: threading.Thread(target=server.reload, daemon=True).start())
     bound = listening.getsockname()

@@ -50,6 +50,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Patience:
+    """Seconds and bytes that a connection is waited for."""
+
+    head_seconds: float = 10.0
+    """From the first byte of a request's head to its last."""
+    read_seconds: float = 20.0
+    """Without a byte of the answer being read."""
+    late_bytes: int = 2**21
+    """Of a body that goes on after the answer."""
+    trusted: bool = False
+    """All connections are those of a proxy: there are no shares of addresses."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of a server."""
 
@@ -75,5 +89,8 @@ class Settings:
     work_folder: Path | None = None
     load_first: bool = False
     """The application starts when its runs are loaded; else it starts at once and says 503 until then."""
+    access_log: bool = False
+    """A line for each request: its route, its status, its time, its client; never what was asked."""
+    patience: Patience = field(default_factory=Patience)
     root_path: str = ""
     """The path that the server stands under, behind a proxy: `/translate`."""
