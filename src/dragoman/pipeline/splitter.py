@@ -24,6 +24,8 @@ gains 1.5 BLEU by it (docs/log.md).
 
 TOGETHER = 8
 """Sentences of a text that may have a translation together, at most."""
+LONGEST = 20_000
+"""Characters that the rules see at once: a longer text is cut before, at a space behind a mark if it can be."""
 
 _LETTER = re.compile(r"[^\W\d_]")
 _BREAK = re.compile(
@@ -32,12 +34,12 @@ _BREAK = re.compile(
     r"|(?:(?i:</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|table|tr|td|th|blockquote|pre)\b)[^<>]{0,1000}>\s*)+"
     r"|(?:\\[rnt])*(?:\\[nt](?![a-z0-9_])|(?<=[.!?:;]\\)n|\\N(?![a-z]))"
     r"|[ \u00a0]?(?<!\|)\|(?!\||[\w.:-]{1,60}\|(?!\w))[ \u00a0]?|(?<=\w)\|(?=\w)"
-    r"|[ \u00a0]*(?:\.{5,}|_{5,}|…{2,}|(?:\. ){4,}\.?)[ \u00a0]*"
+    r"|(?:(?<![ \u00a0])[ \u00a0]+)?(?:\.{5,}|_{5,}|…{2,}|(?:\. ){4,}\.?)[ \u00a0]*"
 )
 """Line ends, tabs, tags that part paragraphs or lines, `\n` and Excel's `_x000D_` as programs write them, the bar
 between forms of a plural, and leaders. In a path of Windows, whose folders
 end in no full stop, is none."""
-_INTERVAL = re.compile(r"\s*\((?:\d{1,9}|inf)?-?(?:\d{1,9}|inf)?\)\[(?P<text>[^;]*)\]\s*(?:;|\Z)")
+_INTERVAL = re.compile(r"\s*\((?:\d{1,9}|inf)?(?:-(?:\d{1,9}|inf)?)?\)\[(?P<text>[^;]*)\]\s*(?:;|\Z)")
 _INTERVALS = re.compile(rf"(?:{_INTERVAL.pattern.replace('?P<text>', '?:')})+\s*")
 """A text for each interval of numbers, as i18next writes them: `(1)[one dog];(2-7)[a few dogs];(7-inf)[many dogs];`."""
 _MARK = re.compile(
@@ -48,9 +50,10 @@ _MARK = re.compile(
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,1000}>")
 _ENDED = re.compile(r"[.!?…][\"'”’»“)\]]{0,3}$")
 """The end of a sentence before a tag."""
+_MAY_CUT = re.compile(r"[.!?…。！？]\s|[\n。！？]")
 _BEGINS = "\"'„“‘«¿¡("
 _NO_SENTENCE = re.compile(
-    r"(?:https?://|www\.)\S+|\S+@\S+\.\w+|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|nplurals\s*=.*|\w+_\w+|[0-9a-f-]*\d[0-9a-f-]*"
+    r"(?:https?://|www\.)\S+|[^\s@]{1,200}@\S{1,200}\.\w{1,63}|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|nplurals\s*=.*|\w+_\w+|(?=[a-f-]*\d)[0-9a-f-]+"
 )
 """Addresses, files, options of commands, constants, rules of plurals: nothing to translate."""
 _CODE = re.compile(r"(?=\D*\d)(?!\d+(?:st|nd|rd|th|er|e|s)$)(?!.*(?=[A-Za-z]{4})[A-Z]*[a-z])[\x21-\x7e]+")
@@ -94,6 +97,13 @@ class Splitter:
         An argument with arms stays whole. `codes`: places where something stood that was taken out.
         """
         check()
+        if len(text) > LONGEST:
+            parts = list(_parts(text))
+            return [
+                piece._replace(span=Span(start + piece.span.start, start + piece.span.end))
+                for start, end in parts
+                for piece in self.pieces(text[start:end], [at - start for at in codes if start < at < end])
+            ]
         read = masked(text)
         if read is None or (self.is_whole is not None and self.is_whole(text)):
             spans = [_trimmed(text, 0, len(text))]
@@ -199,6 +209,17 @@ class Splitter:
             return gap if len(gap) > 1 else ""
         glued = before.isascii() and not re.match(f"[{UNSPACED}]", after)  # by a code that stood there
         return gap or ("" if glued else " ")
+
+
+def _parts(text: str) -> Iterator[Span]:
+    """Parts of a text, of LONGEST characters or less, that are cut by themselves."""
+    start = 0
+    while len(text) - start > LONGEST:
+        ends = [match.end() for match in _MAY_CUT.finditer(text, start + LONGEST // 2, start + LONGEST)]
+        end = ends[-1] if ends else text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
+        yield Span(start, end)
+        start = end
+    yield Span(start, len(text))
 
 
 def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, list[int]]:

@@ -6,10 +6,11 @@ that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_
 (`differences.py`) and the doctor use the same functions; the first two ask whether a reference has the fault as well.
 """
 
+import functools
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,6 +162,7 @@ def length_ratio(text: str, other: str, room: int = 10) -> float:
     return (len(text) + room) / (len(other) + room)
 
 
+@functools.lru_cache(64)  # each fault asks
 def _bare(line: Line) -> Line:
     """The line without placeholders, tags and addresses: their digits are no numbers."""
     return line._replace(src=without_spans(line.src)[0], tgt=without_spans(line.tgt)[0])
@@ -189,34 +191,49 @@ _SIGN = re.compile(r"""\d+|[^\w\s.,;:!?…¡¿"'“”„‚‘’«»‹›()\[
 def numbers_lost(line: Line) -> str | None:
     """A number, a date or a version is missing: by its value, however it is written."""
     line = _bare(line)
-    left = values_in(line.tgt, line.languages[1])
-    lost = []
+    left: dict[str, deque[int]] = {}
+    for place, value in enumerate(values_in(line.tgt, line.languages[1])):
+        left.setdefault(value, deque()).append(place)
+    inside, lost = _digits_inside(line.tgt), []
     for number in numbers_in(line.src):
         if len(number.text) == 1 and not has_words(line.languages[1]):
             continue  # it may well be written as a word that is not known here
         if number.kind == "time" and number.text.split(":")[0] and _holds_time(number.text, left):
             continue
         for part in parts_of(number):
-            said = next((value for value in left if value in part), None)
-            if said is None and not _as_digits_inside(part, line.tgt):
+            said = min((value for value in part if left.get(value)), key=lambda value: left[value][0], default=None)
+            if said is not None:
+                left[said].popleft()
+            elif not any(map(inside, part)):
                 lost.append(number.text)
                 break
-            if said in left:
-                left.remove(said)
     return " ".join(dict.fromkeys(lost)) if lost else None
 
 
-def _holds_time(text: str, values: list[str]) -> bool:
+def _holds_time(text: str, left: Mapping[str, Collection[int]]) -> bool:
     hours, minutes = (str(int(field)) for field in text.split(":")[:2])
-    return (minutes in values or minutes == "0") and (hours in values or str(int(hours) % 12 or 12) in values)
+    hour_is_left = left.get(hours) or left.get(str(int(hours) % 12 or 12))
+    return bool((minutes == "0" or left.get(minutes)) and hour_is_left)
 
 
-def _as_digits_inside(part: frozenset[str], text: str) -> bool:
-    """True if a number stands beside a letter ("3D", "A4")."""
-    letter = r"[^\W\d_]"
-    return any(
-        re.search(rf"{letter}{re.escape(value)}(?!\d)|(?<!\d){re.escape(value)}{letter}", text) for value in part
-    )
+def _digits_inside(text: str) -> Callable[[str], bool]:
+    """Tells whether a number stands beside a letter of the text ("3D", "A4")."""
+
+    @functools.cache
+    def is_inside(value: str) -> bool:
+        at = text.find(value)
+        while at >= 0:
+            before, after = text[max(0, at - 1) : at], text[at + len(value) :][:1]
+            if (_is_letter(before) and not after.isdecimal()) or (_is_letter(after) and not before.isdecimal()):
+                return True
+            at = text.find(value, at + 1)
+        return False
+
+    return is_inside
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() and not character.isdecimal()
 
 
 def numbers_added(line: Line) -> str | None:
@@ -227,14 +244,14 @@ def numbers_added(line: Line) -> str | None:
     src, code = line.src, line.languages[0]
     if not has_words(code) or words_in(src, code) or _DIGITS_AS_WORDS.search(src.lower()):
         return None
-    known = values_in(src)
+    known, inside = set(values_in(src)), _digits_inside(src)
     has_time = any(number.kind == "time" for number in numbers_in(src))
     added = [
         number.text
         for number in numbers_in(line.tgt)
         if not (has_time and number.kind == "time")
-        and not any(value in known or _as_digits_inside(frozenset({value}), src) for value in number.values)
-        and not any(len(part & set(known)) for part in parts_of(number))
+        and not any(value in known or inside(value) for value in number.values)
+        and not any(part & known for part in parts_of(number))
     ]
     return " ".join(added) if added else None
 

@@ -223,7 +223,9 @@ def kept_apart(
         for number, place in places.items()
         if _is_part_of_a_word(out, *place) or any(start <= place[0] < end for start, end in covered)
     }
-    return kept_apart(text, never | lost, pattern) if lost else (out, pairs)
+    if not lost:
+        return out, pairs
+    return kept_apart(text, never | lost, pattern) if len(never) < MOST_LOST else (text, [])
 
 
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
@@ -238,6 +240,8 @@ STAND_INS = {
 }
 """Words that most models know, in the place of placeholders."""
 
+MOST_LOST = 40
+"""Spans whose words made something else of what is around them, after which a text's spans stand for no words."""
 _NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
 _VERSION = re.compile(r"\d+\.")
 _NO_WORD = re.compile(rf"[<&\]\[]|%%|\{{[%#]|:[a-z0-9_+-]+:$|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")

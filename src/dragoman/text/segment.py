@@ -54,7 +54,7 @@ _DANDAS = "।॥؟۔።፧፨။។៕՜՞։"
 _CANDIDATE = re.compile(
     rf"(?:[{_WIDE}]|[!?](?=[{_WIDE_LETTER}]))[{_WIDE}!?…]{{0,20}}[{_WIDE_CLOSING}]{{0,5}}"  # no space is needed
     rf"|[.!?…{_DANDAS}][.!?…{_DANDAS}]{{0,20}}(?:\s(?=[»›]))?[{_CLOSING}]{{0,5}}(?:\[\d{{1,3}}\]){{0,3}}(?=\s|$)"
-    r"|[^\S\n]*\n\s*\n|[\r\n\u2028\u2029]+"
+    r"|(?:(?<![^\S\n])[^\S\n]+)?\n\s*\n|[\r\n\u2028\u2029]+"
 )
 _BLANK = re.compile(r"\s*")
 _OPENING = re.compile(r"[\"'“‘«‹„‚(\[{¿¡「『（【〈《*_\-–—•\s]*")
