@@ -17,7 +17,7 @@ from dragoman.alignment.attention import attention_links
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair
 from dragoman.alignment.term_placement import MAX_TERM_TOKENS, bound
-from dragoman.cancellation import check, checked_by
+from dragoman.cancellation import check, checked_by, turn
 from dragoman.device import side_by_side
 from dragoman.errors import Error
 from dragoman.inference import scoring
@@ -219,13 +219,13 @@ def test_whoever_waits_for_a_turn_to_explain_looks_too() -> None:
         handle = RequestHandle(scheduler)
 
         def explain(_: RequestHandle) -> None:
-            with service._turn():
+            with turn(service._reading):
                 pytest.fail("had a turn")
 
-        with service._turn(), ThreadPoolExecutor(1) as threads:
+        with turn(service._reading), ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(handle.run, explain)
             handle.cancel()
             with pytest.raises(Cancelled):
                 waiting.result(timeout=60)
-        with service._turn():
+        with turn(service._reading):
             pass
