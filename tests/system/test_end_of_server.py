@@ -90,6 +90,8 @@ def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, s
         process.communicate()
         asking.join(60)
     assert process.returncode == 0, said.decode()
-    lines = [line for line in said.decode().splitlines() if not line.startswith(("the page:", "serving ", "corrections"))]
+    lines = [
+        line for line in said.decode().splitlines() if not line.startswith(("the page:", "serving ", "corrections"))
+    ]
     assert all("timeout graceful shutdown" in line for line in lines), lines
     assert list((tmp_path / "work").iterdir()) == []

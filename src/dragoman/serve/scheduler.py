@@ -39,6 +39,9 @@ MAX_BATCHES = 6
 """Batches under way on a thread, at most."""
 BATCH_ROWS = 640
 """Rows of a batch, at most: a single sentence that comes after it should not wait long for a step."""
+BATCH_POSITIONS = 16_384
+"""Rows times source tokens of a batch, at most: the memory of its search grows with both. Long sentences go in smaller
+batches."""
 MIN_QUEUE_PER_THREAD = 16
 """Sentences that wait, from which on another thread helps."""
 BACKGROUND_EVERY = 8
@@ -449,7 +452,8 @@ class BatchScheduler:
         first = queue.first(self._is_dead)
         if first is None:
             return []
-        size = 64 if first.searcher else max(1, BATCH_ROWS // first.translator.decoding.num_candidates)
+        rows = min(BATCH_ROWS, BATCH_POSITIONS // (first.tokens + len(first.part.prefix)))
+        size = 64 if first.searcher else max(1, rows // first.translator.decoding.num_candidates)
         return queue.take(size, self._is_dead)
 
     def _begin(self, sentences: list[QueuedSentence], going: list[RunningBatch]) -> None:
