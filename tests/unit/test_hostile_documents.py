@@ -14,6 +14,7 @@ from dragoman.formats.base import Item, Options, Unit
 from dragoman.formats.document import FORMATS, Document
 
 SRT, VTT = "1\n00:00:01,000 --> 00:00:02,000\n", "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+XLIFF = '<xliff version="1.2"><file source-language="de" target-language="en"><body><trans-unit id="1"><source>'
 ASS = "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,"
 
 PATTERNS: list[tuple[str, str, str, str]] = [
@@ -34,6 +35,7 @@ PATTERNS: list[tuple[str, str, str, str]] = [
     ("asciidoc", "", "*a* b ", ""),
     ("asciidoc", "", "// a\nimage:a[b]", ""),
     ("rest", "", "*a* b ", ""),
+    ("rest", "", "+--+\n", ""),
     ("srt", SRT, "a\n", ""),
     ("srt", SRT, "a ", ""),
     ("srt", SRT, "<i>", "a"),
@@ -44,6 +46,7 @@ PATTERNS: list[tuple[str, str, str, str]] = [
     ("vtt", VTT, "<00:01.000>a", ""),
     ("vtt", VTT, "a\n", ""),
     ("ass", ASS, "\\Na", ""),
+    ("xliff", XLIFF, "<mrk mtype='seg'>a</mrk>", "</source></trans-unit></body></file></xliff>"),
     ("ass", ASS, "{\\i1}a", ""),
 ]  # fmt: skip
 """Format, what stands before, what comes again and again, what stands behind."""

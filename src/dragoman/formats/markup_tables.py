@@ -130,13 +130,14 @@ def _cells_of_grid(lines: Sequence[str]) -> list[Cell]:
     bottom, right = len(lines) - 1, len(lines[0].rstrip()) - 1
     done = [-1] * (right + 1)
     """Of each character of a line, the last line that is part of a cell."""
+    columns = ["".join(column) for column in zip(*lines, strict=True)]
     corners, cells = {(0, 0)}, []
     while corners:
         top, left = min(corners)
         corners.remove((top, left))
         if top == bottom or left == right or top <= done[left]:
             continue
-        cell = _cell_from(lines, top, left)
+        cell = _cell_from(lines, columns, top, left)
         if cell is None or any(done[at] != top - 1 for at in range(left, cell.right)):
             return []
         cells.append(cell)
@@ -145,12 +146,11 @@ def _cells_of_grid(lines: Sequence[str]) -> list[Cell]:
     return cells if set(done[:right]) == {bottom - 1} else []
 
 
-def _cell_from(lines: Sequence[str], top: int, left: int) -> Cell | None:
+def _cell_from(lines: Sequence[str], columns: Sequence[str], top: int, left: int) -> Cell | None:
     """The smallest cell whose upper left corner is at a place."""
     for right in _corners(lines[top], left, "-="):
-        column = "".join(line[right] for line in lines)
-        for bottom in _corners(column, top, "|"):
-            below, beside = lines[bottom][left : right + 1], "".join(line[left] for line in lines[top : bottom + 1])
+        for bottom in _corners(columns[right], top, "|"):
+            below, beside = lines[bottom][left : right + 1], columns[left][top : bottom + 1]
             if re.fullmatch(r"\+[-=+]*\+", below) and re.fullmatch(r"\+[|+]*\+", beside):
                 return Cell(top + 1, bottom, left + 1, right)
     return None

@@ -4,6 +4,7 @@ What has no translation yet gets one, in a `<target>` that says that it is to be
 target language gets it.
 """
 
+import functools
 import html
 import itertools
 import re
@@ -243,12 +244,18 @@ class _TransUnit:
                 return (Edit(event.start + match.start(1), event.start + match.end(1), '"Draft"'),)
         return ()
 
-    def _of_trados(self, segment: Sequence[Event]) -> Iterator[Event]:
+    def _of_trados(self, segment: Sequence[Event]) -> Sequence[Event]:
         """The tags in which Trados keeps what it knows of a segment."""
-        mid = attribute(segment[0], "mid")
+        return self._trados.get(attribute(segment[0], "mid"), ())
+
+    @functools.cached_property
+    def _trados(self) -> dict[str, list[Event]]:
+        """The tags of Trados by the segment's number."""
+        known: dict[str, list[Event]] = {}
         for event in self.inside:
-            if event.kind == "start" and event.name == "sdl:seg" and event.attributes.get("id") == mid:
-                yield event
+            if event.kind == "start" and event.name == "sdl:seg" and "id" in event.attributes:
+                known.setdefault(event.attributes["id"], []).append(event)
+        return known
 
 
 def _around(before: str, after: str, items: Sequence[Item]) -> str:
