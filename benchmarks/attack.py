@@ -97,31 +97,32 @@ class Watch(threading.Thread):
             turn += 1
 
 
-def bystand(server: Server, pace: float, over: threading.Event, timeout: float = 10.0) -> list[tuple[int, float]]:
+def line(server: Server, key: str) -> tuple[int, float]:
+    """Status and seconds of a line of the bystander, who has a key where one is needed."""
+    began = time.monotonic()
+    body = {"text": SENTENCE, "source": server.src, "target": server.tgt}
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    answer = server.answer("POST", "/v1/translate", body, address=BYSTANDER, headers=headers, timeout=10.0)
+    return answer.status, time.monotonic() - began
+
+
+def bystand(server: Server, pace: float, over: threading.Event, key: str) -> list[tuple[int, float]]:
     """Status and seconds of a line at each turn; a turn in which the line before is not answered yet is lost."""
     answers = []
     next_turn = time.monotonic()
-    body = {"text": SENTENCE, "source": server.src, "target": server.tgt}
     while not over.wait(max(0.0, next_turn - time.monotonic())):
-        began = time.monotonic()
-        status = server.answer("POST", "/v1/translate", body, address=BYSTANDER, timeout=timeout).status
-        answers.append((status, time.monotonic() - began))
+        answers.append(line(server, key))
         next_turn += pace * max(1, -(-(time.monotonic() - next_turn) // pace))
     return answers
 
 
-def at_idle(server: Server, turns: int) -> float:
+def at_idle(server: Server, turns: int, key: str) -> float:
     """The median of a line's seconds while nobody else is there. Before that everything has been used once: tables that
     are read when they are needed are no growth."""
-    body = {"text": SENTENCE, "source": server.src, "target": server.tgt}
+    body = {"text": SENTENCE, "source": server.src, "target": server.tgt, "api_key": key or None}
     server.answer("POST", "/v1/translate", {**body, "alignments": True, "warnings": True}, address=BYSTANDER)
-    server.answer("POST", "/v1/detect", {"text": SENTENCE}, address=BYSTANDER)
-    times = []
-    for _ in range(turns + 3):
-        began = time.monotonic()
-        server.answer("POST", "/v1/translate", body, address=BYSTANDER)
-        times.append(time.monotonic() - began)
-    return statistics.median(times[3:])
+    server.answer("POST", "/v1/detect", {"text": SENTENCE, "api_key": key or None}, address=BYSTANDER)
+    return statistics.median([line(server, key)[1] for _ in range(turns + 3)][3:])
 
 
 def seconds_to_idle(server: Server) -> float | None:
@@ -162,13 +163,13 @@ def bystander_record(answers: list[tuple[int, float]], idle: float, turns: int) 
     }
 
 
-def under(attack: Attack, target: Target, idle: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def under(attack: Attack, target: Target, idle: float, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """An attack with a bystander beside it: what the bystander got, and what the attack itself shows."""
     pace, over = max(PACE, 2.5 * idle), threading.Event()
     with ThreadPoolExecutor(1) as thread:
         target.begin(attack.seconds)
         began = time.monotonic()
-        beside = thread.submit(bystand, target.server, pace, over)
+        beside = thread.submit(bystand, target.server, pace, over, key)
         try:
             shown = attack.work(target)
         finally:
@@ -199,11 +200,12 @@ def measure(attack: Attack, run: str, folder: Path, *, small: bool = False) -> d
     server = Server(run, folder, *attack.options)
     watch = Watch(server)
     try:
-        idle = at_idle(server, 3 if small else 10)
+        key = next(iter(keys.values())) if "--key-required" in attack.options else ""
+        idle = at_idle(server, 3 if small else 10, key)
         used = memory(server.process.pid)
         watch.start()
         target = Target(server, folder, keys, small)
-        seen, shown = under(attack, target, idle)
+        seen, shown = under(attack, target, idle, key)
         again = seconds_to_idle(server)
         left = disk(server.files)
         in_the_middle = attack.before_stop > 0 and again is not None and server.process.poll() is None

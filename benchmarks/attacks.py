@@ -601,7 +601,8 @@ def slow_bodies(target: Target) -> Shown:
 # Point 8: answers
 
 
-@attack("answers", 8, "numbers, names and letters that no client should send", keys=("one",), before_stop=0)
+@attack("answers", 8, "numbers, names and letters that no client should send", keys=("one",), seconds=15.0,
+        before_stop=0)  # fmt: skip
 def answers(target: Target) -> Shown:
     pair = {"source": target.server.src, "target": target.server.tgt}
     ask = functools.partial(target.ask, "POST")
