@@ -408,3 +408,14 @@ def test_a_stream_that_fails_in_the_middle_says_so_and_does_not_count(
         assert (await client.get("/v2/usage", headers=header)).json()["character_count"] == 0
 
     asyncio.run(asked(ask, store=tmp_path / "serve.sqlite"))
+
+
+def test_every_line_of_deepls_entries_is_a_term() -> None:
+    """deepl-python's tests: `Source-$0` and `sourceEntry1` were taken for the heading of a table."""
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        for kind, entries in (("tsv", "Source-$0\tTarget-$0\n#tag\t#Wort"), ("csv", "sourceEntry1,targetEntry1\na,b")):
+            sent = {"name": "n", **ENTRIES, "entries": entries, "entries_format": kind}
+            assert (await client.post("/v2/glossaries", json=sent)).json()["entry_count"] == 2
+
+    asyncio.run(asked(ask))

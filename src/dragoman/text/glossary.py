@@ -38,15 +38,16 @@ class Found(NamedTuple):
     target: str
 
 
-def _terms(data: bytes, name: str, languages: tuple[str, str]) -> Iterator[tuple[int, str, str]]:
+def _terms(data: bytes, name: str, languages: tuple[str, str], plain: bool) -> Iterator[tuple[int, str, str]]:
     """(line, term, target) of the content of a file, of the kind that its name says; a side may be empty."""
     if kind_of(name) == ".tbx":
         yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, *languages))
         return
     is_table = kind_of(name) in table.SUFFIXES
     for rows in table.tables(data, name, languages) if is_table else [_lines(decoded(data, name)[0], name)]:
-        terms = [row for row in rows if not row.cells[0].startswith("#")]
-        columns = table.named_columns(terms, languages) or table.Columns(*_columns(terms), heading=False)
+        terms = [row for row in rows if plain or not row.cells[0].startswith("#")]
+        named = None if plain else table.named_columns(terms, languages)
+        columns = named or table.Columns(*_columns(terms), heading=False)
         for line, cells in terms[int(columns.heading) :]:
             cells = [table.unquoted(cell) for cell in cells]  # spreadsheets quote tab-separated values, too
             if len(cells) == 1:
@@ -114,25 +115,27 @@ class Glossary:
         return glossary
 
     @classmethod
-    def of_text(cls, text: str, name: str = "") -> "Glossary":
+    def of_text(cls, text: str, name: str = "", *, plain: bool = False) -> "Glossary":
         """The terms of a text in a request. Raises DragomanError for whatever would be left out, too."""
-        glossary = cls.read(text.encode(), name)
+        glossary = cls.read(text.encode(), name, plain=plain)
         if glossary.left_out:
             raise glossary.left_out[0]
         return glossary
 
     @classmethod
     def read(
-        cls, data: bytes, name: str = "", languages: tuple[str, str] = ("", ""), *, strict: bool = True
-    ) -> "Glossary":
+        cls, data: bytes, name: str = "", languages: tuple[str, str] = ("", ""), *, strict: bool = True,
+        plain: bool = False,
+    ) -> "Glossary":  # fmt: skip
         """The terms of a file's content, of the kind that its name says. Raises DragomanError as `load` does.
 
-        If not `strict`, a term with two targets keeps the first one, and there may be no term at all.
+        If not `strict`, a term with two targets keeps the first one, and there may be no term at all. `plain`: every
+        line of a table is a term; there is neither a heading nor a comment.
         """
         targets: dict[str, str] = {}
         places: dict[str, str] = {}
         left_out = []
-        for line, term, target in _terms(data, name, languages):
+        for line, term, target in _terms(data, name, languages, plain):
             fault = _fault(term, target)
             if fault:
                 left_out.append(_error(Error.WRONG_SHAPE, fault, name, line))

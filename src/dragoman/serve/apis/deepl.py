@@ -348,7 +348,7 @@ def _stored(call: Call) -> StoredGlossary:
 def _entries(call: Call, text: str, kind: str) -> str:
     """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
     try:
-        found = check_terms(call.server, Glossary.of_text(text, f"entries.{kind}")).targets
+        found = check_terms(call.server, Glossary.of_text(text, f"entries.{kind}", plain=True)).targets
     except DragomanError as error:
         raise ApiError(400, f"Invalid glossary entries provided: {error}", cause=error) from error
     return "\n".join(f"{term}\t{target}" for term, target in found.items())
