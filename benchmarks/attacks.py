@@ -430,13 +430,15 @@ def document_queue(target: Target) -> Shown:
     return found
 
 
-@attack("pictures", 4, "60 documents with 9 MB of pictures each", seconds=15.0, before_stop=0)
+@attack("pictures", 4, "60 documents with 9 MB of pictures each", seconds=20.0, before_stop=0)
 def pictures(target: Target) -> Shown:
     body = f'<w:p><w:r><w:t xml:space="preserve">{SENTENCE}</w:t></w:r></w:p>'.encode()
     picture = {"word/media/image1.png": random.Random(1).randbytes(target.size(9_000_000, 9_000))}
     data = word_document(body, picture, zipfile.ZIP_STORED)
     taken: Counter[int] = Counter()
     for _ in range(target.size(60, 3)):
+        if target.over:
+            break
         taken[hand_in(target, "a.docx", data).status] += 1
         target.wait(0.15)
     target.wait()
