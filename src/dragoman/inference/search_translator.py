@@ -37,6 +37,8 @@ from dragoman.text.tokenizers.pair import TokenizerPair
 STREAM_LINES = 2048
 """Lines that are read ahead, to sort them by length."""
 
+LONG_PREFIX = 256
+"""Tokens that a prefix may have, even of a model that writes shorter translations."""
 SPELLINGS = 100
 """Searches of a sentence for a translation without banned phrases, at most."""
 
@@ -363,7 +365,7 @@ class SearchTranslator:
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens)) + self.decoding.max_length_extra
-        if len(ids) > longest:
+        if len(ids) > (longest := max(longest, LONG_PREFIX)):
             raise Error.TOO_LONG(
                 f"prefix {prefix[:20]!r}...: it has {len(ids)} tokens; a translation has up to {longest}", "shorten it"
             )
