@@ -51,7 +51,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Within, signals end the server."""
+        """Within, signals end the server; after one, while the interpreter ends, further ones change nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -60,7 +60,7 @@ class _Uvicorn(uvicorn.Server):
             yield
         finally:
             for kind, handler in before.items():
-                signal.signal(kind, handler)
+                signal.signal(kind, signal.SIG_IGN if self.ending else handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.ending:

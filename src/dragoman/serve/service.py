@@ -47,6 +47,8 @@ MEASURED_CHARACTERS = 10_000
 """So many characters of earlier texts count as much as those of a new one."""
 LEAST_DENSITY = 0.05
 """Source tokens of a character, at least: texts that corrections answer need no search."""
+MOST_LINKED = 1000
+"""Words of a sentence, at most, whose links are shown: a table of 5,000 by 5,000 words takes 200 MB."""
 LINKED = 0.25
 """The least share of a word's links that is shown."""
 
@@ -341,11 +343,14 @@ class Service:
         if len(legs) > 1:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
-        pairings = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
+        every = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
+        linked = [place for place, pair in enumerate(every) if max(map(len, pair[2:])) <= MOST_LINKED]
+        pairings = [every[place] for place in linked]
         with turn(self._reading):
             found = erasure_links(legs[0].own, pairings)
         out = []
-        for one, pairing, links in zip(item.sentences, pairings, found, strict=True):
+        for place, pairing, links in zip(linked, pairings, found, strict=True):
+            one = item.sentences[place]
             for row, column in strong(links, LINKED):
                 read, made = pairing.src_words[column], pairing.tgt_words[row]
                 src_at, tgt_at = one.src[0], one.tgt[0]
