@@ -53,7 +53,7 @@ process.run_server(settings, "127.0.0.1", port)
     ],
 )
 def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, signals: list[signal.Signals]) -> None:
-    """ggml-org/llama.cpp#11742, LibreTranslate/LibreTranslate#676: a server that could only be killed."""
+    """containers/ramalama#753, ggml-org/llama.cpp#27581: Ctrl-C ended no server that worked or loaded."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -67,7 +67,7 @@ STAGES: dict[str, Callable[[Pipeline], Any]] = {
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_looks_whether_it_is_still_wanted(pipeline: Pipeline, stage: str) -> None:
-    """A stage that never looks goes on after its client has gone: vllm-project/vllm#24584, ggml-org/llama.cpp#3969."""
+    """A stage that never looks goes on after its client has gone: vllm-project/vllm#24584, ggml-org/llama.cpp#24496."""
 
     def end() -> None:
         raise Ended
