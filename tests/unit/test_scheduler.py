@@ -20,12 +20,14 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
+    RECOVERY_SECONDS,
     BatchScheduler,
     Cancelled,
     DeadlineExceeded,
     Overloaded,
     QueuedSentence,
     RequestHandle,
+    Speed,
     TooMuch,
     Turns,
 )
@@ -258,7 +260,7 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
 def measured() -> BatchScheduler:
     """A scheduler of 100 tokens a second, which takes in 600 tokens for a deadline of 8 s. It does not run."""
     scheduler = BatchScheduler(threads=1)
-    scheduler.speed.tokens_per_second, scheduler.speed.measured = 100.0, True
+    scheduler.speed = Speed(100.0, 100.0, measured=True)
     return scheduler
 
 
@@ -288,6 +290,20 @@ def test_a_client_waits_for_its_own_work_and_leaves_room_for_others(measured: Ba
             with pytest.raises(Overloaded) as refused, measured.admitted(RequestHandle(measured, client="new"), 250):
                 pass
             assert refused.value.retry_after == 4.5  # (250 - 100) tokens, of which a third of the speed is its own
+
+
+def test_a_slow_text_does_not_keep_others_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is not measured: the speed that a few slow texts had is believed less and less."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    speed = Speed()
+    speed.guess(1000, 1.0)
+    speed.add(1000, 100.0)
+    assert speed.tokens_per_second == 10.0
+    now += 3 * RECOVERY_SECONDS
+    assert speed.tokens_per_second == 80.0
+    now += 10_000
+    assert speed.tokens_per_second == 1000.0  # as when it was warm, and no more
 
 
 def test_before_the_speed_is_measured_nothing_is_too_much() -> None:

@@ -63,6 +63,8 @@ ENOUGH_TOKENS = 500
 """Source tokens, all of them done, after which a speed is believed."""
 FIRST_GUESS = 1000.0
 """Source tokens a second, until the speed is measured."""
+RECOVERY_SECONDS = 1.0
+"""Seconds in which a speed that was small doubles in what is believed, until it is measured again."""
 
 
 class Cancelled(Exception):
@@ -225,17 +227,31 @@ class CancelRule:
 class Speed:
     """Source tokens a second that the scheduler does when it has enough to do."""
 
-    tokens_per_second: float = FIRST_GUESS
+    usual: float = FIRST_GUESS
+    """The best speed that is known: of the warm-up, or measured."""
+    last: float = FIRST_GUESS
+    """The speed that was measured last."""
     measured: bool = False
+    _measured_at: float = field(default_factory=time.monotonic)
     _tokens: int = 0
     _seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The speed that was measured last; the older it is, the nearer to the usual one.
+
+        A few texts that take very long make it small. What is refused for that is not measured: without a way back the
+        server would refuse for ever.
+        """
+        age = time.monotonic() - self._measured_at
+        return min(self.usual, self.last * 2 ** min(age / RECOVERY_SECONDS, 64))
 
     def guess(self, tokens: int, seconds: float) -> None:
         """Believe the speed of some work until there is enough to measure it at."""
         with self._lock:
             if not self.measured:
-                self.tokens_per_second = max(1.0, tokens / seconds)
+                self.usual = self.last = max(1.0, tokens / seconds)
 
     def add(self, tokens: int, seconds: float) -> None:
         """Count work done while there was more to do; `seconds` of all threads together over their number."""
@@ -245,8 +261,9 @@ class Speed:
             if self._seconds < 1.0 or self._tokens < ENOUGH_TOKENS:
                 return
             found = self._tokens / self._seconds
-            self.tokens_per_second = (self.tokens_per_second + found) / 2 if self.measured else found
-            self.measured = True
+            self.last = (self.tokens_per_second + found) / 2 if self.measured else found
+            self.usual = max(self.usual, self.last)
+            self.measured, self._measured_at = True, time.monotonic()
             self._tokens, self._seconds = 0, 0.0
 
 
