@@ -1,6 +1,6 @@
 """The one exception for mistakes that a person can mend, and the codes that tell one mistake from another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -49,6 +49,13 @@ class DragomanError(ValueError):
     def as_dict(self) -> dict[str, Any]:
         """The error for another program: its text, code, file, line and hint."""
         return {"error": self.text, "code": self.code, "file": self.file, "line": self.line, "hint": self.hint}
+
+    @classmethod
+    def of_dict(cls, values: Mapping[str, Any]) -> "DragomanError":
+        """The error that `as_dict` has told, of another process."""
+        error = cls(next(one for one in Error if one == values["code"]), values["error"])
+        error.file, error.line, error.hint = values["file"], values["line"], values["hint"]
+        return error
 
 
 class Error(StrEnum):

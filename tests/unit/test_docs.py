@@ -85,7 +85,7 @@ def test_the_table_of_threats_names_tests_and_attacks_that_there_are() -> None:
     attacks = (ROOT / "benchmarks/attacks.py").read_text(encoding="utf-8")
     assert len(rows) >= 10
     for threat, _, tests, attack in rows:
-        named = re.findall(r"`((?:unit|system)/test_\w+\.py)(?:::(test_\w+))?`", tests)
+        named = re.findall(r"`tests/((?:unit|system)/test_\w+\.py)(?:::(test_\w+))?`", tests)
         assert named, threat
         for file, name in named:
             assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8"), (file, name)

@@ -97,9 +97,7 @@ class DocumentProcess:
             raise self._end()
         answer: dict[str, Any] = json.loads(line)
         if "code" in answer:
-            error = DragomanError(next(one for one in Error if one == answer["code"]), answer["error"])
-            error.file, error.line, error.hint = answer["file"], answer["line"], answer["hint"]
-            raise error
+            raise DragomanError.of_dict(answer)
         return answer
 
     def _send(self, message: Any) -> None:
