@@ -273,7 +273,7 @@ def test_a_language_that_is_not_served_is_said_by_every_api() -> None:
 
 def test_a_short_text_is_translated_from_a_language_that_is_served() -> None:
     async def ask(client: httpx.AsyncClient) -> None:
-        for text in ("Auto", "Hallo", "Hola", "dog", "12"):
+        for text in ("Auto", "dog", "12"):
             found = (await client.post("/v1/translate", json={"text": text, "target": "de"})).json()
             assert (found["source"], found["detected"]["served"]) == ("en", True), text
         kept = (

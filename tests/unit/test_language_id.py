@@ -26,8 +26,8 @@ SHORT = [
     "Auto",
     "Haus",
     "Danke",
-    "Ciao!",
-    "Hola",
+    "Ciabatta!",
+    "perro",
     "Pfannkuchen",
     "Max Mustermann",
     "Berlin",
@@ -116,3 +116,11 @@ def test_little_of_a_long_text_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(letters) == 128
     assert max(letters) <= sum(LOOKED_AT) + 3
     assert sample("Anfang " + "x" * 5000).startswith("Anfang")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Hola", "es"), ("Bonjour!", "fr"), ("Ciao", "it"), ("Merci", "fr"), ("obrigado", "pt"), ("Hallo", "de")],
+)
+def test_what_people_try_first_is_known(text: str, language: str) -> None:
+    assert source_language(text, ["de"], "en", ["de", "en"])[0] == language

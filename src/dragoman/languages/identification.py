@@ -21,11 +21,15 @@ EXPECTED, RARE = 0.5, 0.1
 """The probability that a text is in one of the languages that are expected, before it is looked at; and how much less
 likely than a common language (one with a name in `languages.toml`) another one is. `benchmarks/language_id.py`: of
 texts in the languages that are expected none is taken for another one, of texts in others nearly all."""
+GREETING_WORDS, GREETED = 3, 20.0
+"""Words of a text, at most, that may be a greeting, and how many times as probable as by its letters that makes its
+languages: letters say little of one word, and a greeting is what a person tries first."""
 LOOKED_AT = (400, 200)
 """Letters of the beginning, and of the middle, that a language is told from."""
 COMMON, FEWEST_SURE = 500, 10
 """Texts that are looked at for their common language, and those of them that have to be sure."""
 
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _LETTER = re.compile(r"[^\W\d_]")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 _LABELS = {"nb": "no", "cmn": "zh", "fil": "tl"}
@@ -56,8 +60,8 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
     probability is 0. No more of a text is looked at than `LOOKED_AT` letters, with spaces around them: its first and
     last word end there, which tells the language of a few words better (docs/log.md).
 
-    >>> likely_languages("Je voudrais une bière.", ["de", "en"])[0][0]
-    'fr'
+    >>> [likely_languages(text, ["de", "en"])[0][0] for text in ("Je voudrais une bière.", "Hola!", "Hallo!")]
+    ['fr', 'es', 'de']
     """
     codes = {_label(code): code for code in reversed(expected)}
     awaited = [label for label in codes if label in _known()]
@@ -67,15 +71,27 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
     found.pop(NO_LANGUAGE, None)
     weights = {label: 1.0 if label in facts("name") or label in _LABELS.values() else RARE for label in found}
     others = sum(weight for label, weight in weights.items() if label not in codes)
-    shares = {
-        label: share * (EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weights[label] / others)
-        for label, share in found.items()
+    priors = {
+        label: EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weight / others
+        for label, weight in weights.items()
     }
+    shares = {label: share * priors[label] for label, share in found.items()}
+    if greeted := _greeted(text) & shares.keys():
+        bonus = GREETED * sum(shares.values()) / sum(priors[label] for label in greeted)
+        shares.update({label: shares[label] + bonus * priors[label] for label in greeted})
     total = sum(shares.values()) or 1.0
     ranked = sorted(
         ((codes.get(label, label), share / total) for label, share in shares.items()), key=lambda one: -one[1]
     )
     return ranked + [(code, 0.0) for code in expected if _label(code) not in awaited]
+
+
+def _greeted(text: str) -> set[str]:
+    """The languages in which a text is a greeting, thanks and the like; none for more than a few words."""
+    words = set(_WORD.findall(text[:100].lower().replace("’", "'")))
+    if not words or len(words) > GREETING_WORDS or len(text) > 100:
+        return set()
+    return {_label(code) for code, known in facts("greetings").items() if words <= set(known.split())}
 
 
 def source_language(text: str, sources: Sequence[str], target: str, served: Sequence[str] = ()) -> tuple[str, float]:
