@@ -292,6 +292,15 @@ def test_a_client_waits_for_its_own_work_and_leaves_room_for_others(measured: Ba
             assert refused.value.retry_after == 4.5  # (250 - 100) tokens, of which a third of the speed is its own
 
 
+def test_a_request_that_is_given_up_holds_nothing_whatever_its_thread_does(measured: BatchScheduler) -> None:
+    handle = RequestHandle(measured, client="a")
+    with measured.admitted(handle, 100):
+        pass
+    measured.correct(handle, 150)
+    measured.correct(handle, 1000)
+    assert measured.shares.total == 0
+
+
 def test_a_slow_text_does_not_keep_others_out_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused is not measured: the speed that a few slow texts had is believed less and less."""
     now = 1000.0

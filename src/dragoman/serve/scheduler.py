@@ -358,6 +358,7 @@ class BatchScheduler:
             with self.changed:
                 self.shares.give(handle.client, handle.held)
                 handle.held = handle.left = 0
+                handle.guess = None  # its thread may still be at work, and holds nothing any more
 
     def correct(self, handle: RequestHandle, tokens: int) -> None:
         """Source tokens that a request searches for now: far more than was guessed are admitted anew.
