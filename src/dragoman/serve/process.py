@@ -31,6 +31,9 @@ OWN_PAGES = 4 * 2**20
 """Bytes from which on a piece of memory has pages of its own, which go back when it is freed. The C library's own limit
 grows up to 32 MiB, and then large tensors leave holes between small ones; at 1 MiB new pages would cost a sixth of the
 speed (docs/log.md)."""
+SWITCH_SECONDS = 2e-5
+"""Seconds after which a thread that computes in Python lets another one go on. A search asks for its turn after each
+operation of PyTorch: with Python's 5 ms, two clients whose texts need no search made everybody wait (docs/log.md)."""
 GRACE_S = 15
 """Seconds that requests under way have to end in; a second before, they are given up."""
 END_S = 18.0
@@ -83,6 +86,7 @@ def run_server(
     settings = replace(settings, threads=settings.threads or torch.get_num_threads(), access_log=access_log)
     app = create_app(settings)
     torch.set_num_threads(1)  # the engine's threads are what works side by side
+    sys.setswitchinterval(SWITCH_SECONDS)
     server: Server = app.state.server
     config = uvicorn.Config(
         app, log_config=CONFIGURATION, access_log=False, proxy_headers=behind_proxy, server_header=False,
