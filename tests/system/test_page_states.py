@@ -108,9 +108,8 @@ def test_an_old_translation_never_stands_as_that_of_a_new_text(open_page: Callab
     assert page.inner_text("#output") == "die Katze"
 
 
-def test_a_stream_counts_with_its_done_alone(open_page: Callable[..., Any]) -> None:  # noqa: F811
-    half = stream(part("der Hu"), ("part", part("nd")[1]))
-    answers = Answers(half, stream(), whole("der Hund"))
+def asked_by_a_stopped_clock(open_page: Callable[..., Any], answers: "Answers") -> Any:  # noqa: F811
+    """A page whose clock is the test's, and which has asked for its first translation."""
 
     def before(page: Any) -> None:
         page.clock.install()
@@ -119,6 +118,13 @@ def test_a_stream_counts_with_its_done_alone(open_page: Callable[..., Any]) -> N
     page = open_page(before=before)
     page.fill("#text", TEXT)
     page.clock.run_for(500)
+    return page
+
+
+def test_a_stream_counts_with_its_done_alone(open_page: Callable[..., Any]) -> None:  # noqa: F811
+    half = stream(part("der Hu"), ("part", part("nd")[1]))
+    answers = Answers(half, stream(), whole("der Hund"))
+    page = asked_by_a_stopped_clock(open_page, answers)
     for tries in (1, 2):
         page.wait_for_selector("text=The connection ended before the translation did.")
         assert page.query_selector("#output .word") is None
@@ -147,14 +153,7 @@ def test_what_passes_is_tried_again_after_a_countdown(
     seconds: int,
 ) -> None:
     answers = Answers(answer, whole("der Hund"))
-
-    def before(page: Any) -> None:
-        page.clock.install()
-        page.route(STREAM, answers)
-
-    page = open_page(before=before)
-    page.fill("#text", TEXT)
-    page.clock.run_for(500)
+    page = asked_by_a_stopped_clock(open_page, answers)
     page.wait_for_selector(f"text={message}")
     shown = page.inner_text(".countdown")
     assert int(re.findall(r"\d+", shown)[0]) in (seconds, seconds - 1)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dragoman.progress import say
 from dragoman.serve.clients import Client, Gate
 from dragoman.serve.errors import ApiError
+from dragoman.serve.service import Languages
 from dragoman.serve.settings import Limits
 from dragoman.serve.store import Store, StoredGlossary
 from dragoman.text.glossary import Glossary
@@ -13,7 +14,6 @@ from dragoman.text.glossary import Glossary
 READY = 8
 """Glossaries that are held ready for the next request with them, at most."""
 
-Languages = tuple[str, str]
 Versions = tuple[tuple[str, float], ...]
 """The ids of glossaries, and when each was changed last."""
 

@@ -6,11 +6,10 @@ import time
 from dragoman.errors import DragomanError, Error
 from dragoman.pipeline.memory import LayeredMemory, Memory, TranslationMemory
 from dragoman.serve.corrections import Corrections, KeptCorrection
+from dragoman.serve.service import Languages
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at whether another process has changed corrections."""
-
-Languages = tuple[str, str]
 
 
 class CorrectionMemories:
