@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 # The models of tests are so small that a second thread only waits for the first; the tests themselves run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Containers often forbid to keep compiled modules. Tests start hundreds of processes, and each would compile Dragoman
+# again: 5 s.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell starts a job in the background with Ctrl-C ignored, and all its children inherit that: no test of Ctrl-C could
 # pass. With a handler of our own here, the processes that tests start have the usual one again.
