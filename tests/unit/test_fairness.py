@@ -4,7 +4,17 @@ import asyncio
 import threading
 from collections import Counter
 
-from dragoman.serve.fairness import FairQueue, FairThreads, Shares
+import pytest
+
+from dragoman.serve.fairness import (
+    CREDIT_SECONDS,
+    GIVE_WAY_SECONDS,
+    REQUEST_SECONDS,
+    FairQueue,
+    FairThreads,
+    ProcessorTime,
+    Shares,
+)
 
 
 def test_one_client_gets_half_and_whoever_is_new_has_room() -> None:
@@ -91,6 +101,69 @@ def test_what_nobody_wants_any_more_is_dropped() -> None:
     queue.put("a", "left")
     assert queue.clear() == ["left"]
     assert queue.take() == []
+
+
+def test_a_client_who_comes_back_begins_about_where_the_others_are() -> None:
+    a, b, document = ("a", False), ("b", False), ("a", True)
+    used = ProcessorTime()
+    with used.computing(a):
+        used.charge(a, 100.0)  # while nobody else is there
+        with used.computing(b), used.computing(document):
+            assert used.used(a) == used.used(b) == used.used(document)  # new ones have no credit
+            used.charge(b, 1.0)
+            used.charge(document, 0.25)  # it counts more
+            assert used.least([a, b, document]) == used.used(a)
+            assert used.used(b) - used.used(a) == pytest.approx(1.0)
+            assert used.used(document) - used.used(b) == pytest.approx(1.0)
+        used.charge(a, 100.0)
+        with used.computing(b):
+            assert used.used(a) - used.used(b) == pytest.approx(CREDIT_SECONDS)
+    for number in range(3000):
+        with used.computing((str(number), False)):
+            pass
+    assert len(used._used) <= 1001
+
+
+def test_work_gives_way_to_the_search_of_a_client_who_has_used_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bystander's line beside a client whose glossaries, warnings or links compute in Python."""
+    monkeypatch.setattr("dragoman.serve.fairness.GIVE_WAY_SECONDS", 60.0)
+    used, events = ProcessorTime(), list[str]()
+    heavy, light = ("heavy", False), ("light", False)
+    used.charge(heavy, 1.0)
+    used.charge(light, 0.0)
+
+    def work() -> None:
+        with used.computing(heavy):
+            events.append("heavy works")
+
+    thread = threading.Thread(target=work)
+    with used.computing(light), used.searching(light):
+        with used.computing(light):  # nobody has used less
+            events.append("light works")
+        thread.start()
+        thread.join(0.05)
+        events.append("light has its answer")
+    thread.join(60)
+    assert events == ["light works", "light has its answer", "heavy works"]
+
+
+def test_work_that_gives_way_goes_on_after_a_while() -> None:
+    used = ProcessorTime()
+    used.charge(("heavy", False), 1.0)
+    used.charge(("light", False), 0.0)
+    with used.searching(("light", False)), used.computing(("heavy", False)):  # which ends, though the search does not
+        assert GIVE_WAY_SECONDS < 1.0
+
+
+def test_what_threads_do_for_a_client_counts() -> None:
+    async def ask() -> float:
+        used = ProcessorTime()
+        threads = FairThreads(2, "test", used)
+        await threads.run("a", lambda: sum(range(100_000)))
+        threads.shutdown()
+        return used.used(("a", False))
+
+    assert asyncio.run(ask()) > REQUEST_SECONDS
 
 
 def test_no_client_has_all_threads() -> None:

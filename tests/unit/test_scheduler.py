@@ -18,6 +18,7 @@ from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
+from dragoman.serve.fairness import ProcessorTime
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
     RECOVERY_SECONDS,
@@ -29,7 +30,7 @@ from dragoman.serve.scheduler import (
     RequestHandle,
     Speed,
     TooMuch,
-    Turns,
+    turn_of,
 )
 from dragoman.text.glossary import Glossary
 
@@ -123,10 +124,10 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
         given_up, live = RequestHandle(scheduler), [RequestHandle(scheduler) for _ in range(2)]
         step = BatchScheduler._step
 
-        def counted(self: BatchScheduler, going: list[Any], turns: Any) -> int:
+        def counted(self: BatchScheduler, going: list[Any]) -> int:
             if len(rows) == 3:
                 given_up.cancel()
-            done = step(self, going, turns)
+            done = step(self, going)
             rows.append(sum(len(batch.asked[0]) for batch in going))
             return done
 
@@ -379,13 +380,13 @@ def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: Sear
     threads.append(threading.Thread(target=ask, args=(light, ["der hund"])))
     step, seen = BatchScheduler._step, list[set[str]]()
 
-    def watched(self: BatchScheduler, going: list[Any], turns: Any) -> int:
+    def watched(self: BatchScheduler, going: list[Any]) -> int:
         if len(seen) == 1:
             threads[1].start()
             while "light" not in self.waiting[0]._queues:
                 time.sleep(0.001)
         seen.append({client for batch in going for client, _ in batch.clients})
-        return step(self, going, turns)
+        return step(self, going)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(BatchScheduler, "_step", watched)
@@ -400,21 +401,22 @@ def test_steps_are_shared_by_time_where_they_are_large() -> None:
     def batch(rows: int, *clients: str, background: bool = False) -> Any:
         return SimpleNamespace(rows=rows, clients=frozenset((client, background) for client in clients))
 
-    turns, heavy, light = Turns(), batch(640, "heavy"), batch(5, "light")
-    assert turns.next([batch(100, "heavy"), light]) != [light]  # small enough for all
-    had = Counter[str]()
+    used, had, heavy, light = ProcessorTime(), Counter[str](), batch(640, "heavy"), batch(5, "light")
+    used.charge(("heavy", False), 0.01)
+    assert turn_of([batch(100, "heavy"), light], used) == [batch(100, "heavy"), light]  # small enough for all
+    assert turn_of([heavy, light], used) == [light]
 
     def step(going: list[Any]) -> None:
-        stepping = turns.next(going)
-        names = {name for one in stepping for name, _ in one.clients}
-        had.update(names)
-        turns.count([(one, one.rows) for one in stepping], 0.005 if names == {"light"} else 0.05)
+        users = [user for one in turn_of(going, used) for user in one.clients]
+        had.update(name for name, _ in users)
+        for user in users:
+            used.charge(user, 0.005 if user[0] == "light" else 0.05)
 
     for _ in range(400):
         step([heavy, light])
     assert had["light"] / had["heavy"] == pytest.approx(10, rel=0.2)
     document = batch(640, "document", background=True)
-    had.clear()
+    used, had = ProcessorTime(), Counter()
     for _ in range(400):
         step([heavy, document])
     assert had["heavy"] / had["document"] == pytest.approx(8, rel=0.3)

@@ -137,6 +137,7 @@ class Splitter:
 
         Tags and codes are looked through, and what stands between two sentences is part of neither.
         """
+        check()
         read, places = _without_tags(text, section, codes)
         for cut in self._sentences(read):
             span = _trimmed(read, *cut)
@@ -193,6 +194,7 @@ class Splitter:
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []
         for piece in pieces:
+            check()
             gap = text[at : piece.span.start]
             out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places and not stays else gap
             translation = said[piece.text] if piece.is_text else piece.text

@@ -1,13 +1,17 @@
-"""Fairness among clients: shares of a capacity, queues whose clients take turns, threads that work for them in turn.
+"""Fairness among clients: shares of a capacity, processor time, queues whose clients take turns, threads that work for
+them in turn.
 
 A client is its name here: that of a key, or of an address (`clients.py`).
 """
 
 import asyncio
 import itertools
+import threading
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -15,8 +19,23 @@ Result = TypeVar("Result")
 Turn = tuple[str, asyncio.Future[None]]
 """The client of some work, and a future that is done when it may begin."""
 
+User = tuple[str, bool]
+"""A client, and whether its work is in the background, that of documents."""
+
 REMEMBERED = 1000
 """Clients, beside those that wait, that a queue remembers what they were served."""
+BACKGROUND_WEIGHT = 8
+"""Processor time of a document counts so many times."""
+CREDIT_SECONDS = 0.5
+"""Seconds that a client who comes back has used less than all who are here, at most."""
+AHEAD_SECONDS = 0.2
+"""Whoever has used so much more than those who search, on average, gives way to their searches."""
+SLICE_SECONDS = 0.002
+"""Processor time after which work in Python looks whether it has to give way."""
+GIVE_WAY_SECONDS = 0.05
+"""Seconds that it gives way for, at most: then it goes on for a slice."""
+REQUEST_SECONDS = 0.005
+"""Processor time that a request takes on the event loop, where it cannot be measured: what reads and answers it."""
 
 
 class Shares:
@@ -41,6 +60,109 @@ class Shares:
         self.take(client, -amount)
         if self.held[client] <= 0:
             del self.held[client]
+
+
+class ProcessorTime:
+    """Processor time that clients have used, and who goes first: whoever used least. As in Linux's scheduler a client
+    who comes back begins about where the others are: what was used while nobody else was there does not count. Whoever
+    comes for the first time gets no credit, or many new addresses would keep everybody else waiting.
+
+    A search asks for Python's lock after each operation of PyTorch, so each thread that computes in Python beside it
+    makes it slower. Therefore requests of clients who have used more give way while searches go on, slice by slice.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._used: dict[User, float] = {}
+        """Seconds of each client."""
+        self._here: Counter[User] = Counter()
+        """What clients have under way."""
+        self._level = 0.0
+        """The least that a client who is here has used; it never falls."""
+        self._searching: Counter[User] = Counter()
+        """Searches under way."""
+        self._giving_way = 0
+        """Threads that do so."""
+        self._thread = threading.local()
+        """Of each thread that computes for a client: when it looked last, and what it had computed then."""
+
+    def used(self, user: User) -> float:
+        """The seconds that a client has used; a new one as many as whoever is here and has used least."""
+        return max(self._used.get(user, self._level), self._level - CREDIT_SECONDS)
+
+    def least(self, users: Collection[User]) -> float:
+        """The seconds of the client that has used least."""
+        return min(map(self.used, users))
+
+    def charge(self, user: User, seconds: float) -> None:
+        """Count seconds that a client has used."""
+        with self._lock:
+            self._used[user] = self.used(user) + seconds * (BACKGROUND_WEIGHT if user[1] else 1)
+
+    @contextmanager
+    def computing(self, user: User) -> Iterator[None]:
+        """Within, a client has something under way, and what this thread computes counts for it."""
+        mine = self._thread
+        with self._lock:
+            self._level = max(self._level, self.least(self._here or {user}))
+            self._used[user] = self.used(user)
+            self._here[user] += 1
+        self._give_way(user)
+        mine.looked, mine.computed = time.monotonic(), time.thread_time()
+        try:
+            yield
+        finally:
+            self.charge(user, time.thread_time() - mine.computed)
+            mine.looked = float("inf")
+            with self._lock:
+                _take_off(self._here, user)
+                if len(self._used) > len(self._here) + REMEMBERED:
+                    self._used = {one: self._used[one] for one in self._here}
+
+    def look(self, user: User) -> None:
+        """Give way, if this thread has computed for a slice. It costs less than a microsecond where it has not."""
+        now, mine = time.monotonic(), self._thread
+        if now - getattr(mine, "looked", now) < SLICE_SECONDS:
+            return
+        self.charge(user, time.thread_time() - mine.computed)
+        self._give_way(user)
+        mine.looked, mine.computed = time.monotonic(), time.thread_time()
+
+    @contextmanager
+    def searching(self, user: User) -> Iterator[None]:
+        """Within, a search goes on for a client, and this thread waits for it."""
+        with self._lock:
+            self._searching[user] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                _take_off(self._searching, user)
+                if self._giving_way:
+                    self._lock.notify_all()
+
+    def _give_way(self, user: User) -> None:
+        """Wait while searches go on for clients who have used less on average; for a slice each GIVE_WAY_SECONDS one of
+        the threads that do so goes on all the same."""
+        with self._lock:
+            if self._is_next(user):
+                return
+            self._giving_way += 1
+            try:
+                self._lock.wait_for(lambda: self._is_next(user), GIVE_WAY_SECONDS * self._giving_way)
+            finally:
+                self._giving_way -= 1
+
+    def _is_next(self, user: User) -> bool:
+        if not self._searching:
+            return True
+        return self.used(user) <= sum(map(self.used, self._searching)) / len(self._searching) + AHEAD_SECONDS
+
+
+def _take_off(counter: Counter[User], user: User) -> None:
+    counter[user] -= 1
+    if not counter[user]:
+        del counter[user]
 
 
 class FairQueue(Generic[Item]):
@@ -144,8 +266,10 @@ class FairQueue(Generic[Item]):
 class FairThreads:
     """Threads that work for clients in turn. No client has all of them at once. (Called on an event loop alone.)"""
 
-    def __init__(self, count: int, name: str) -> None:
+    def __init__(self, count: int, name: str, processor: ProcessorTime | None = None) -> None:
+        """`processor`: counts what clients use it for, REQUEST_SECONDS more for each."""
         self.count = count
+        self._processor = processor
         self.per_client = max(1, count - max(1, count // 4))
         """Threads that one client may have at once."""
         self._threads = ThreadPoolExecutor(count, name)
@@ -165,9 +289,16 @@ class FairThreads:
         else:
             self._outside.setdefault(client, deque()).append(turn)
         await turn[1]
-        working = self._threads.submit(work, *given)
+        working = self._threads.submit(self._work, client, work, *given)
         working.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._end, client))
         return await asyncio.wrap_future(working)
+
+    def _work(self, client: str, work: Callable[..., Result], *given: object) -> Result:
+        if self._processor is None:
+            return work(*given)
+        self._processor.charge((client, False), REQUEST_SECONDS)
+        with self._processor.computing((client, False)):
+            return work(*given)
 
     def shutdown(self) -> None:
         """Wait for the work that is under way; what waits is given up."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from starlette.responses import FileResponse, Response
 
-from dragoman.cancellation import turn
+from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
 from dragoman.languages.codes import name_of
@@ -59,8 +59,8 @@ class Answer(NamedTuple):
 def detect(server: Server, text: str) -> list[Detected]:
     """The languages that a text may be in, best first; at least one. Those of little probability are left out."""
     served = list(server.service.languages())
-    with turn(server.identifying):
-        ranked = likely_languages(text, served)
+    check()
+    ranked = likely_languages(text, served)
     likely = [one for one in ranked if one[1] >= LIKELY]
     return [_detected(one, served) for one in likely or ranked]
 
@@ -77,8 +77,8 @@ def sources_of(server: Server, texts: Sequence[str], tgt: str) -> list[Detected]
     sources = [code for code, targets in served.items() if tgt in targets]
     found: list[Detected] = []
     for number, text in enumerate(texts):
-        with turn(server.identifying):
-            one = _detected(source_language(text, sources, tgt, list(served)), served)
+        check()
+        one = _detected(source_language(text, sources, tgt, list(served)), served)
         found.append(one)
         if not one.served:
             place = f"text[{number}]: " if len(texts) > 1 else ""

@@ -28,7 +28,7 @@ from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.serve.fairness import FairQueue, Shares
+from dragoman.serve.fairness import FairQueue, ProcessorTime, Shares, User
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -48,8 +48,6 @@ BACKGROUND_EVERY = 8
 """One in so many batches is a document's, and one second in so many, however many requests wait."""
 STEP_ROWS = 256
 """Rows of a step beyond which clients take turns at it: a single sentence need not wait for a thousand others."""
-CREDIT_SECONDS = 0.5
-"""Seconds of steps that a client may be behind the others, and catch up."""
 ADMITTED = 0.75
 """Share of the deadline in which all that was taken in can be done."""
 SMALLEST_ROOM = 1 / 16
@@ -112,6 +110,10 @@ class RequestHandle:
         self.is_small = False
         """It is tried, however long it may take."""
 
+    @property
+    def user(self) -> User:
+        return self.client, self.background
+
     def on(self, translator: SearchTranslator) -> SearchTranslator:
         """The translator with the scheduler for its search."""
         return translator.searched_by(SearcherAdapter(self, translator.engine))
@@ -124,16 +126,17 @@ class RequestHandle:
 
     def run(self, work: Callable[["RequestHandle"], Result]) -> Result:
         """The result of `work(self)`; all its stages look at this handle, through `cancellation.check`."""
-        with checked_by(self.check):
+        with checked_by(self.check), self.scheduler.processor.computing(self.user):
             self.check()
             return work(self)
 
     def check(self) -> None:
-        """Raises Cancelled or DeadlineExceeded where it is of no use to go on."""
+        """Raises Cancelled or DeadlineExceeded where it is of no use to go on; others' searches may go first."""
         if self.gone or self.scheduler.is_stopped:
             raise Cancelled
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded
+        self.scheduler.processor.look(self.user)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,8 @@ class SearcherAdapter:
             handle.scheduler.correct(handle, sum(sentence.tokens for sentence in sentences))
             handle.scheduler.put(sentences)
             left = None if handle.deadline == float("inf") else max(0.0, handle.deadline - time.monotonic())
-            done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
+            with handle.scheduler.processor.searching(handle.user):
+                done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
             for result in done:
                 result.result()
             if unfinished:
@@ -200,7 +204,7 @@ class RunningBatch:
     sentences: list[QueuedSentence]
     search: Search
     asked: Asked
-    clients: frozenset[tuple[str, bool]]
+    clients: frozenset[User]
     """The clients whose sentences are in it; True: those of documents."""
 
     @property
@@ -267,40 +271,18 @@ class Speed:
             self._tokens, self._seconds = 0, 0.0
 
 
-@dataclass
-class Turns:
-    """The time that clients have had on a thread, to tell whose batches take the next step."""
-
-    spent: dict[tuple[str, bool], float] = field(default_factory=dict)
-    """Seconds of the clients that have something under way."""
-
-    def next(self, going: Sequence[RunningBatch]) -> list[RunningBatch]:
-        """The batches that take a step now: all of them, or, where these are too many rows, those of whoever has had
-        the least time, and others that still fit."""
-        clients = {client for batch in going for client in batch.clients}
-        least = min((self.spent[client] for client in clients if client in self.spent), default=0.0)
-        most = max((self.spent[client] for client in clients if client in self.spent), default=0.0)
-        self.spent = {client: max(self.spent.get(client, least), most - CREDIT_SECONDS) for client in clients}
-        if sum(batch.rows for batch in going) <= STEP_ROWS:
-            return list(going)
-        ordered = sorted(going, key=self._had)
-        chosen: list[RunningBatch] = []
-        for batch in ordered:
-            fits = sum(one.rows for one in chosen) + batch.rows <= STEP_ROWS
-            if not chosen or fits or self._had(batch) <= self._had(ordered[0]):
-                chosen.append(batch)
-        return chosen
-
-    def _had(self, batch: RunningBatch) -> float:
-        return min(self.spent[client] for client in batch.clients)
-
-    def count(self, stepped: Sequence[tuple[RunningBatch, int]], seconds: float) -> None:
-        """Count the time of a step of batches with so many rows."""
-        rows = sum(number for _, number in stepped)
-        for batch, number in stepped:
-            for client in batch.clients:
-                weight = BACKGROUND_EVERY if client[1] else 1
-                self.spent[client] += weight * seconds * number / rows / len(batch.clients)
+def turn_of(going: Sequence[RunningBatch], used: ProcessorTime) -> list[RunningBatch]:
+    """The batches that take a step now: all of them, or, where these are too many rows, those of whoever has used least
+    processor time, and others that still fit."""
+    if sum(batch.rows for batch in going) <= STEP_ROWS:
+        return list(going)
+    seconds = {id(batch): used.least(batch.clients) for batch in going}
+    chosen: list[RunningBatch] = []
+    for batch in sorted(going, key=lambda batch: seconds[id(batch)]):
+        fits = sum(one.rows for one in chosen) + batch.rows <= STEP_ROWS
+        if fits or seconds[id(batch)] <= min(seconds.values()):
+            chosen.append(batch)
+    return chosen
 
 
 class BatchScheduler:
@@ -316,6 +298,7 @@ class BatchScheduler:
         self.speed = Speed()
         self.shares = Shares()
         """Source tokens of the requests that were taken in and are not done yet."""
+        self.processor = ProcessorTime()
         self.on_batch: Callable[[int], None] = lambda rows: None
         self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
@@ -415,7 +398,6 @@ class BatchScheduler:
         """The life of a thread: take batches while there is room, step them, hand out what is done."""
         torch.set_num_threads(1)
         going: list[RunningBatch] = []
-        turns = Turns()
         with torch.inference_mode():
             while True:
                 started = time.monotonic()
@@ -427,7 +409,7 @@ class BatchScheduler:
                         for sentence in batch.sentences:
                             sentence.fail(Cancelled())
                     return
-                done = self._step(going, turns)
+                done = self._step(going)
                 if full:
                     self.speed.add(done, (time.monotonic() - started) / self.num_threads)
 
@@ -483,20 +465,20 @@ class BatchScheduler:
                 return
             # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
             search = first.translator.begin(parts, [] if first.part.terms else [CancelRule(sentences)])
-            clients = frozenset((sentence.handle.client, sentence.handle.background) for sentence in sentences)
+            clients = frozenset(sentence.handle.user for sentence in sentences)
             going.append(RunningBatch(sentences, search, next(search), clients))
         except StopIteration as done:
             self._finish(sentences, done.value)
         except Exception as error:
             self._failed(sentences, error)
 
-    def _step(self, going: list[RunningBatch], turns: Turns) -> int:
+    def _step(self, going: list[RunningBatch]) -> int:
         """One step of the batches whose turn it is; source tokens of the sentences that are done with it."""
         for batch in [one for one in going if all(sentence.is_dead for sentence in one.sentences)]:
             batch.search.close()
             going.remove(batch)
-        began, done = time.perf_counter(), 0
-        stepping = turns.next(going)
+        began, done = time.thread_time(), 0
+        stepping = turn_of(going, self.processor)
         rows = [(batch, batch.rows) for batch in stepping]
         models: dict[int, list[RunningBatch]] = {}
         for batch in stepping:
@@ -516,8 +498,15 @@ class BatchScheduler:
                     done += sum(sentence.tokens for sentence in batch.sentences)
                 except Exception as error:
                     self._failed(batch.sentences, error)
-        turns.count(rows, time.perf_counter() - began)
+        self._charge_step(rows, time.thread_time() - began)
         return done
+
+    def _charge_step(self, stepped: Sequence[tuple[RunningBatch, int]], seconds: float) -> None:
+        """Count the time of a step of batches with so many rows."""
+        rows = sum(number for _, number in stepped)
+        for batch, number in stepped:
+            for user in batch.clients:
+                self.processor.charge(user, seconds * number / rows / len(batch.clients))
 
     def _answers(self, together: list[RunningBatch]) -> Sequence[Answer | Exception]:
         """The model's answer to each batch; where it fails, the error for those that it fails for."""

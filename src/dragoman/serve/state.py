@@ -27,8 +27,6 @@ MAX_HANDLERS = 4
 """Handlers at work at once: they parse, read and write the store and files."""
 MAX_WAITING = 64
 """Requests at once that are tokenised, wait for the scheduler, or explain their translations."""
-MAX_IDENTIFYING = 2
-"""Texts whose languages are identified at once: with more of them Python does nothing else."""
 COUNT_SECONDS = 1.0
 """Seconds after which characters that keys have used are written down."""
 
@@ -45,9 +43,8 @@ class Server:
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
         self.jobs = Jobs(self.service, self.metrics, self.limits, settings.work_folder)
-        self.handlers = FairThreads(MAX_HANDLERS, "handler")
+        self.handlers = FairThreads(MAX_HANDLERS, "handler", self.service.scheduler.processor)
         self.waiting = FairThreads(MAX_WAITING, "request")
-        self.identifying = threading.Semaphore(MAX_IDENTIFYING)
         self.ready = False
         self.stopping = False
         self.problem: DragomanError | None = None
