@@ -106,6 +106,10 @@ INSIDE: set[tuple[str, str]] = {
     ("", "dragoman.pipeline.translator.Translator"),
     ("", "dragoman.text.glossary.Glossary"),
     ("", "dragoman.version.__version__"),
+    # it imports matplotlib, for which a recipe with a mistake in it should not wait
+    ("cli.train", "dragoman.analysis.report.write_report"),
+    # 0.1 s, which only a run that is written should take
+    ("runs.log", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`
     ("cli.serve", "dragoman.serve.process.run_server"),
     # it imports PyTorch, which whoever only writes text should not wait for

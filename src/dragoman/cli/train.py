@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dragoman import config
-from dragoman.analysis.report import write_report
 from dragoman.cli.options import Overrides, RunDir, two_columns, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
@@ -196,6 +195,8 @@ def _train(recipe: str | None, files: CorpusOptions, changes: list[str], seconds
         data = ranks.broadcast(lambda: config.to_dict(settings))
         settings = settings or recipes.parsed(data, "recipe")
         left = None if seconds is None else seconds - (time.monotonic() - started)
+        from dragoman.analysis.report import write_report  # it draws: matplotlib loads in a second
+
         result = recipes.run(settings, left, ranks, report=write_report)
     if ranks.is_first:
         _report(result, settings, general)

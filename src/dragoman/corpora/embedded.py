@@ -15,6 +15,7 @@ ich möchte eine cola | i want a coke
 import bz2
 import contextlib
 import filecmp
+import functools
 import itertools
 import random
 from collections.abc import Iterable, Iterator
@@ -91,11 +92,17 @@ def _read(pair: str, split: str) -> Iterator[Texts]:
 def _training(pair: str, seed: int) -> Iterator[Texts]:
     if seed == 1:
         yield from _read(pair, "train")
-    pairs = list(_read(pair, "train"))
+    pairs = _all_training(pair)
     rng = random.Random(f"{PAIRS[pair]} train {seed}")
     for number in itertools.count(seed - 1):
         first = number * _BLOCK % len(pairs)
         yield from _shuffled(pairs[first : first + _BLOCK], rng)
+
+
+@functools.lru_cache(maxsize=1)
+def _all_training(pair: str) -> list[Texts]:
+    """All pairs of the training file, which takes a second to read: for corpora of other seeds, one after another."""
+    return list(_read(pair, "train"))
 
 
 def _held_out(pair: str, split: str, seed: int) -> Iterator[Texts]:

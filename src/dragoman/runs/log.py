@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_jsonable_python
-from torch.utils.tensorboard import SummaryWriter
 
 from dragoman.errors import writing
 from dragoman.progress import say
@@ -87,6 +86,8 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
         if kind not in SCALARS:
             return
         if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
             self._board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self._purge_step)
         step = record.get("step")
         for name in SCALARS.get(kind, ()):
