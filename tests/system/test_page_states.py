@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,48 @@ def test_corrected_pieces_are_as_small_as_can_be_told(open_page: Callable[..., A
     assert pairs(*lines, "😀 a.\nb. y.") == [["C.", "y."]]
     assert pairs(*lines, "😀 x.\nb. y.") == [["A.", "x."], ["C.", "y."]]
     assert pairs("A.", "a.", [], "x.") == [["A.", "x."]]
+    assert pairs("A.\nB.", "a.\nb.", [], "a.\nx.") == [["B.", "x."]]
+    five = ("A.\nB.\nC.\nD.\nE.", "a.\nb.\nc.\nd.\ne.", [[3 * n, 3 * n + 2, 3 * n, 3 * n + 2] for n in range(5)])
+    assert pairs(*five, "a.\nb. c.\nd.\ne.") == [["B.\nC.", "b. c."]]  # joined lines are a pair
+    assert pairs(*five, "x.\nb.\nc. d.\ne.") == [["A.", "x."], ["C.\nD.", "c. d."]]
+    assert pairs(*five, "a. b.\nc.\nd. y.") == [["A.\nB.", "a. b."], ["D.\nE.", "d. y."]]
+    assert pairs(*five, "a. b. c. d. e.") == [["A.\nB.\nC.\nD.\nE.", "a. b. c. d. e."]]
+    assert pairs(*five, "a.\nb.\nx\ny.\nd.\ne.") == [["C.", "x\ny."]]
+    assert pairs(*five, "a.\n\nc.\nd.\ne.") == []
+    gap = ("A.\n\nB.", "a.\n\nb.", [[0, 2, 0, 2], [4, 6, 4, 6]])
+    assert pairs(*gap, "a. b.") == [["A.\n\nB.", "a. b."]]
+    assert pairs("A.\nB.\nC.", "a. b.\nc.", [[0, 5, 0, 5], [6, 8, 6, 8]], "a. b.\nx.") == [["C.", "x."]]
+
+
+def test_lines_that_were_joined_are_kept_so_and_what_is_not_kept_is_said(
+    open_page: Callable[..., Any],  # noqa: F811
+) -> None:
+    page = open_page()
+    text = "The white dog runs.\nThe old king sleeps.\nThe man sees a house."
+    lines = translated(page, text).split("\n")
+    assert len(lines) == 3
+    page.click("text=Correct")
+    assert page.inner_text("#loss") == ""
+    wanted = f"{lines[0]} Und der König schläft.\n{lines[2]}"
+    page.fill("#mending", wanted)
+    assert page.inner_text("#loss") == ""
+    with page.expect_request("**/v1/corrections") as kept:
+        page.click("text=Keep")
+    assert kept.value.post_data_json["text"] == "The white dog runs.\nThe old king sleeps."
+    page.wait_for_selector("text=Kept:")
+    wait_done(page)
+    assert page.inner_text("#output") == wanted
+    assert f"{lines[0]} Und" not in translated(page, "The white dog runs. The old king sleeps.")  # no lines to join
+    long = "".join(f"The man sees {number} houses.\n" for number in range(16))  # a stream of several parts
+    for shift in range(3):
+        made = translated(page, long + "A dog.\n" * shift + text)
+        assert wanted in made
+    page.click("button:text-is('Correct')")
+    page.fill("#mending", made.replace(lines[2], lines[2].replace(" ", "\n", 1)))
+    assert "the line break is kept as a space" in page.inner_text("#loss")
+    page.fill("#mending", made.removesuffix(lines[2]))
+    assert page.inner_text("#loss").startswith("Not everything is kept")
+    assert is_off(page, "Keep")
 
 
 def test_remarks_stand_once_in_plain_words_and_folded(open_page: Callable[..., Any]) -> None:  # noqa: F811
@@ -397,6 +440,33 @@ def test_differences_of_alternatives_are_marked_in_a_panel_that_scrolls(
     )
     page.click(".alternatives button >> nth=1")
     assert page.inner_text("#output") == others[1]
+
+
+def test_words_that_an_alternative_leaves_out_are_struck_through(open_page: Callable[..., Any]) -> None:  # noqa: F811
+    made = "Ja, der sehr alte Hund sieht heute den Mann."
+    shown = {
+        "Ja, der Hund sieht heute den Mann.": "Ja, der [sehr alte] Hund sieht heute den Mann.",
+        "Ja der sehr alte Hund sieht heute den Mann.": "Ja[,] der sehr alte Hund sieht heute den Mann.",
+        "Ja, der sehr alte Hund sieht den Mann": "Ja, der sehr alte Hund sieht [heute] den Mann[.]",
+        "der sehr alte Hund sieht heute den Mann.": "[Ja,] der sehr alte Hund sieht heute den Mann.",
+        "Ja, der junge Hund sieht den Mann.": "Ja, der <junge> Hund sieht [heute] den Mann.",
+        "Ja, der sehr alte Hund sieht heute schon den Mann.": "Ja, der sehr alte Hund sieht heute <schon> den Mann.",
+    }
+    page = open_page(before=lambda page: page.route(STREAM, Answers(whole(made, alternatives=list(shown)))))
+    page.fill("#text", TEXT)
+    wait_done(page)
+    marked = """all => all.map((one) => {
+        one = one.cloneNode(true);
+        for (const hidden of one.querySelectorAll(".hidden")) hidden.remove();
+        return one.innerHTML.replace(/<del[^>]*>(.*?)<\\/del>/g, "[$1]").replace(/<mark[^>]*>(.*?)<\\/mark>/g, "&lt;$1&gt;");
+    })"""
+    found = page.eval_on_selector_all(".alternatives button > span", marked)
+    assert [unescape(one) for one in found] == list(shown.values())
+    first = page.query_selector(".alternatives button")
+    assert "(without: sehr alte)" in first.text_content()
+    assert first.query_selector("del").get_attribute("aria-hidden") == "true"
+    first.click()
+    assert page.inner_text("#output") == next(iter(shown))
 
 
 def test_a_text_that_is_too_long_is_told_at_the_field_and_nothing_is_done_silently(

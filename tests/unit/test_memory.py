@@ -12,7 +12,7 @@ from tests.errors import raises_error
 
 from dragoman.errors import Error
 from dragoman.inference.translation import Translation
-from dragoman.pipeline.memory import TranslationMemory, from_memory
+from dragoman.pipeline.memory import LayeredMemory, TranslationMemory, from_memory
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.warnings import WarningKind
 from dragoman.text.glossary import Glossary
@@ -132,6 +132,30 @@ def test_what_was_corrected_is_found_inside_of_longer_texts(cut: bool) -> None:
     assert pieces("Es regnet. Es regnet. Ein Hund. Eine Katze. Es regnet.") == [
         "Es regnet.", "Es regnet.", *(["Ein Hund.", "Eine Katze."] if cut else ["Ein Hund. Eine Katze."]), "Es regnet.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_lines_that_were_joined_are_found_where_lines_end_and_nowhere_else(cut: bool) -> None:
+    memory = TranslationMemory([("Ein Hund\nläuft.", "A dog runs."), ("Eins. Zwei.", "One, two.")])
+    memory.add(" Kapitel 3 \n\n - Der  Anfang.", "Chapter 3:\n\nThe start.")
+    assert memory.exact("Ein Hund läuft.") is None
+    assert memory.exact("Ein  Hund\r\nläuft. ") == "A dog runs."
+    assert memory.exact("Kapitel 12\n- Der Anfang.") == "Chapter 12:\nThe start."
+    splitter = Splitter(("de", "en"), sentences=cut, is_whole=memory.__contains__, breaks_inside=memory.breaks_inside)
+
+    def pieces(text: str) -> list[str]:
+        return [piece.text for piece in splitter.pieces(text)]
+
+    assert pieces("Heute.\nEin Hund\nläuft.\nMorgen.") == ["Heute.", "Ein Hund\nläuft.", "Morgen."]
+    assert pieces("Heute.\nEin Hund\n\nläuft.") == ["Heute.", "Ein Hund\n\nläuft."]
+    assert pieces("- Kapitel 3\n- Der Anfang.\nEin Hund") == ["Kapitel 3\n- Der Anfang.", "Ein Hund"]
+    assert pieces("Heute.\nEins.\nZwei.") == ["Heute.", "Eins.", "Zwei."]  # one line is no two
+    assert pieces("läuft.\nEin Hund") == ["läuft.", "Ein Hund"]
+    layered = LayeredMemory([TranslationMemory([]), memory])
+    assert layered.breaks_inside("Ein Hund", "läuft.")
+    assert not layered.breaks_inside("Ein Hund", "")
+    memory.remove("Ein Hund\nläuft.")
+    assert pieces("Ein Hund\nläuft.\nNein.") == ["Ein Hund", "läuft.", "Nein."]
 
 
 def test_a_translator_that_remembers_makes_the_rest() -> None:

@@ -8,7 +8,7 @@ import itertools
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,8 +63,11 @@ class TranslationMemory:
     """
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Of several entries with one source the last one counts."""
-        self._exact = {_spaced(src): _spaced(tgt) for src, tgt in pairs if src.strip() and tgt.strip()}
+        """Of several entries with one source the last one counts. An entry of several lines is of these lines: other
+        white space makes no difference."""
+        self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
+        self._breaks = {words for src in self._exact for words in _beside_breaks(src)}
+        """The words before and after each line break in a source; those of removed entries stay."""
         self._numbered: dict[str, dict[str, None]] = {}
         """Sources with numbers, by their text without the numbers, in the order they came."""
         self._numbering = threading.Lock()
@@ -78,10 +81,11 @@ class TranslationMemory:
 
     def add(self, src: str, tgt: str) -> None:
         """Put an entry in, in the place of one with the same source. Other threads may look up meanwhile."""
-        src, tgt = _spaced(src), _spaced(tgt)
+        src, tgt = _entry(src, tgt)
         if not (src and tgt):
             return
         with self._changing:
+            self._breaks.update(_beside_breaks(src))
             if src not in self._exact:
                 self._note_numbers(src)
                 self._recent = (*self._recent, src)
@@ -91,7 +95,7 @@ class TranslationMemory:
 
     def remove(self, src: str) -> None:
         """Take the entry of a source out, if there is one. Other threads may look up meanwhile."""
-        src = _spaced(src)
+        src = in_lines(src)
         with self._changing:
             key = _NUMBER.sub("\0", src)
             if self._exact.pop(src, None) is not None and key in self._numbered:
@@ -130,7 +134,15 @@ class TranslationMemory:
 
     def exact(self, text: str) -> str | None:
         """The translation of a text that is in the memory, but for white space and the values of numbers."""
-        text = _spaced(text)
+        lines, line = in_lines(text) if self._breaks else "", _spaced(text)
+        found = self._of(lines) if "\n" in lines else None
+        return self._of(line) if found is None else found
+
+    def breaks_inside(self, before: str, after: str) -> bool:
+        """False if no entry has a line break between the end of one text and the beginning of another."""
+        return bool(self._breaks) and (*before.rsplit(None, 1)[-1:], *after.split(None, 1)[:1]) in self._breaks
+
+    def _of(self, text: str) -> str | None:
         if (found := self._exact.get(text)) is not None:
             return found
         with self._numbering:
@@ -172,6 +184,10 @@ class LayeredMemory:
         """The translation of a text in the uppermost memory that has it."""
         return next((tgt for layer in self.layers if (tgt := layer.exact(text)) is not None), None)
 
+    def breaks_inside(self, before: str, after: str) -> bool:
+        """False if no memory has an entry with a line break between two texts."""
+        return any(layer.breaks_inside(before, after) for layer in self.layers)
+
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; of one source that of the uppermost memory."""
         matches: dict[str, Match] = {}
@@ -207,6 +223,26 @@ def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
+
+
+def in_lines(text: str) -> str:
+    """The lines of a text that are not empty; other white space makes no difference.
+
+    >>> in_lines("  a   b \\n\\n c ")
+    'a b\\nc'
+    """
+    return "\n".join(filter(None, map(_spaced, text.splitlines())))
+
+
+def _entry(src: str, tgt: str) -> tuple[str, str]:
+    """An entry as it is looked up. Of a single line the translation is a single line."""
+    src = in_lines(src)
+    return src, in_lines(tgt) if "\n" in src else _spaced(tgt)
+
+
+def _beside_breaks(src: str) -> Iterator[tuple[str, str]]:
+    for before, after in itertools.pairwise(src.split("\n") if "\n" in src else ()):
+        yield before.rsplit(" ", 1)[-1], after.split(" ", 1)[0]
 
 
 def _with_numbers(src: str, tgt: str, text: str) -> str | None:

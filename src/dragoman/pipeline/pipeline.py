@@ -145,8 +145,8 @@ class Pipeline:
             return tokenizer.vocab_size < FEW_TOKENS or any(len(tokenizer.encode(form)) == 1 for form in forms)
 
         return Splitter(
-            self.languages, self.sentences, self.numbers, None if memory is None else memory.__contains__, is_word,
-            self.count,
+            self.languages, self.sentences, self.numbers, None if memory is None else memory.__contains__,
+            None if memory is None else memory.breaks_inside, is_word, self.count,
         )  # fmt: skip
 
     def texts(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translated]:

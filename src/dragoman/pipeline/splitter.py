@@ -1,5 +1,6 @@
 """Texts cut into the pieces that are translated, and put together again with the white space between them kept."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class Splitter:
     """Pieces without letters are translated too: the run was trained on such text."""
     is_whole: Callable[[str], bool] | None = None
     """True for a text, or sentences in one, that is not to be cut, as all of it has a translation already."""
+    breaks_inside: Callable[[str, str], bool] | None = None
+    """False if no line break between two texts is inside of what `is_whole`."""
     is_word: Callable[[str], bool] = lambda _: True
     """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
     count: Callable[[int], None] = lambda _: None
@@ -109,6 +112,7 @@ class Splitter:
             spans = [_trimmed(text, 0, len(text))]
         else:
             spans = [span for section in self._sections(read) for span in self._cut(read, section, codes)]
+            spans = list(self._over_breaks(text, spans))
         return [
             Piece(span, text[slice(*span)], self.is_text(text[slice(*span)])) for span in spans if span.start < span.end
         ]
@@ -174,6 +178,24 @@ class Splitter:
         mark = None if self.numbers else _MARK.match(read, *spans[0])
         start = spans[0].start if mark is None else mark.end()
         return next((end for end in range(len(spans), 0, -1) if self.is_whole(read[start : spans[end - 1].end])), 0)
+
+    def _over_breaks(self, text: str, spans: Sequence[Span]) -> Iterator[Span]:
+        """Spans, of which those are one that have a translation together though lines end between them."""
+        if self.is_whole is None or self.breaks_inside is None:
+            yield from spans
+            return
+        inside = [self._may_join(text, *pair) for pair in itertools.pairwise(spans)]
+        at = 0
+        while at < len(spans):
+            ends = (end for end in range(min(at + TOGETHER, len(spans)), at + 1, -1) if any(inside[at : end - 1]))
+            end = next((end for end in ends if self.is_whole(text[spans[at].start : spans[end - 1].end])), at + 1)
+            yield Span(spans[at].start, spans[end - 1].end)
+            at = end
+
+    def _may_join(self, text: str, one: Span, other: Span) -> bool:
+        before, end, after = text[one.end : other.start].partition("\n")
+        after = after.rpartition("\n")[2] + text[slice(*other)]
+        return bool(end) and self.breaks_inside is not None and self.breaks_inside(text[slice(*one)] + before, after)
 
     def is_text(self, piece: str) -> bool:
         """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from dragoman.pipeline.memory import in_lines
 from dragoman.serve.database import Database
 
 Mode = Literal["off", "own", "review", "everybody"]
@@ -68,11 +69,6 @@ def _kept(row: Sequence[Any]) -> KeptCorrection:
     return KeptCorrection(row[0], Correction(*row[1:5]), *row[5:])
 
 
-def one_line(text: str) -> str:
-    """A source as it is looked up: white space makes no difference."""
-    return " ".join(text.split())
-
-
 def migrate(connection: sqlite3.Connection) -> None:
     """Make the table, of the one that older versions had where there is one: what they kept was everybody's."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE name = 'corrections'").fetchall()
@@ -82,7 +78,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             "SELECT src_lang, tgt_lang, src, tgt, created, author FROM corrections ORDER BY id"
         ):
             one = Correction(*texts)
-            old[one._replace(src=one_line(one.src))] = created, author
+            old[one._replace(src=in_lines(one.src))] = created, author
         connection.execute("DROP TABLE corrections")
     for statement in TABLE.strip().split(";\n"):
         connection.execute(statement)
@@ -166,12 +162,12 @@ class Corrections:
     def find(self, src_lang: str, tgt_lang: str, src: str, author: str | None = None) -> KeptCorrection | None:
         """The correction of a text that is in force: of an author, or everybody's."""
         rows = self.database.rows(f"SELECT {_COLUMNS} FROM corrections WHERE {_SLOT}",
-                                  src_lang, tgt_lang, one_line(src), _place(author))  # fmt: skip
+                                  src_lang, tgt_lang, in_lines(src), _place(author))  # fmt: skip
         return _kept(rows[0]) if rows else None
 
     def add(self, correction: Correction, author: str = "", state: State = "shared") -> KeptCorrection:
         """Keep a correction, in the place of the one that is in force."""
-        correction = correction._replace(src=one_line(correction.src))
+        correction = correction._replace(src=in_lines(correction.src))
         with self.database.change() as connection:
             old = self._end(connection, correction, None if state == "shared" else author)
             cursor = connection.execute(

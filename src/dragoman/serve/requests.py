@@ -11,9 +11,10 @@ from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
 from dragoman.languages.codes import name_of
 from dragoman.languages.identification import likely_languages, source_language
+from dragoman.pipeline.memory import in_lines
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call, Load
-from dragoman.serve.corrections import Correction, one_line
+from dragoman.serve.corrections import Correction
 from dragoman.serve.documents import Job, NoRoom, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
@@ -170,7 +171,7 @@ def correction(server: Server, source: str, target: str, text: str, translation:
     src, tgt = language(server, source), language(server, target)
     if src is None or tgt is None:
         raise ApiError(400, f"{source if src is None else target} is not supported")
-    return Correction(src, tgt, one_line(text), translation.strip())
+    return Correction(src, tgt, in_lines(text), translation.strip())
 
 
 def require(allowed: bool, refusal: str) -> None:

@@ -19,6 +19,7 @@ from dragoman.formats.table import names_in
 from dragoman.inference.translation import Translation
 from dragoman.languages.codes import name_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
+from dragoman.pipeline.memory import Memory
 from dragoman.pipeline.pipeline import Sentence, Translated
 from dragoman.serve.api import Api, Call, Load, api_error, respond
 from dragoman.serve.apis import v1_models as models
@@ -179,19 +180,24 @@ def _common(answer: Answer, sentences: Sequence[Sentence]) -> dict[str, Any]:
     }
 
 
-def parts_of(text: str) -> list[str]:
-    """Parts of a text to be translated one after another, cut at the ends of lines.
+def parts_of(text: str, memory: Memory | None = None) -> list[str]:
+    """Parts of a text to be translated one after another, cut at the ends of lines, where the memory has none inside.
 
     >>> [len(part) for part in parts_of("a" * 300 + chr(10) + "b" * 300 + chr(10) + "c")]
     [602, 1]
     """
     parts: list[str] = []
     for line in text.splitlines(keepends=True):
-        if parts and len(parts[-1]) < CHUNK:
+        if parts and (len(parts[-1]) < CHUNK or _stays(parts[-1], line, memory)):
             parts[-1] += line
         else:
             parts.append(line)
     return parts
+
+
+def _stays(part: str, line: str, memory: Memory | None) -> bool:
+    """True for a line that has to be translated with what stands before it."""
+    return memory is not None and (not line.strip() or memory.breaks_inside(part, line))
 
 
 @api.operation("GET POST", "/v1/translate/stream", "Translate part by part: server-sent events part, details, done",
@@ -203,14 +209,16 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     choices = replace(_choices(call, given), warnings=True)
     if choices.kind != "text":
         raise ApiError(400, "format: text alone comes in parts")
-    parts = parts_of(given.text)
-
-    def part_of(number: int, src: str) -> Callable[[RequestHandle], list[Answer]]:
-        return planned(call, parts[number : number + 1], src, tgt, choices)[0]
 
     def answer(handle: RequestHandle) -> AdmittedStream:
         found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
         known = src if found is None else found.language
+        own = call.corrector.own_author
+        parts = parts_of(given.text, call.server.service.memory((known, tgt), own) if given.memory else None)
+
+        def part_of(number: int, src: str) -> Callable[[RequestHandle], list[Answer]]:
+            return planned(call, parts[number : number + 1], src, tgt, choices)[0]
+
         [first] = part_of(0, known)(handle) or [Answer(as_it_is(""), known, None)]
         admission = ExitStack()
         return AdmittedStream(_events(call, parts, first._replace(detected=found), tgt, part_of, admission), admission)

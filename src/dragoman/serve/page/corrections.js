@@ -1,6 +1,7 @@
 // Translations as a person wants them: the draft of one, bound to the text that it was begun for, and those that are kept.
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
-import { chars, cut } from "./characters.js";
+import { cut, lengthOf, pieces } from "./characters.js";
+import { stretches } from "./differences.js";
 import { t } from "./messages.js";
 import { askJson, getJson, remove } from "./server.js";
 
@@ -10,37 +11,72 @@ const LISTED = 20;
 export const rightsOf = (limits) => limits?.corrections ?? { may_correct: false, may_review: false, scopes: [] };
 
 // The pieces of a text whose translation was changed, each as small as can be told, so that they are found again inside
-// of other texts: sentences or runs of them, line by line. `made`: {text, sentences} as the server gave them. Of a
-// translation that was not changed, all.
+// of other texts: sentences or runs of them, line by line; lines that were joined, together. `made`: {text, sentences} as
+// the server gave them. Of a translation that was not changed, all.
 export function changedPairs(text, made, translation) {
-  const sides = [text, made.text, translation].map((one) => one.split("\n"));
-  if (sides[0].length === 1 || new Set(sides.map((lines) => lines.length)).size > 1) return changedSentences(text, made, translation);
-  const pairs = [];
-  let srcAt = 0, tgtAt = 0;
-  sides[0].forEach((line, number) => {
-    const size = chars(line).length, made_line = sides[1][number], madeSize = chars(made_line).length;
-    const sentences = made.sentences.filter(([a, b]) => a >= srcAt && b <= srcAt + size)
-      .map(([a, b, c, d]) => [a - srcAt, b - srcAt, c - tgtAt, d - tgtAt]);
-    if (made.text === translation || made_line !== sides[2][number]) pairs.push(...changedSentences(line, { text: made_line, sentences }, sides[2][number]));
-    srcAt += size + 1;
-    tgtAt += madeSize + 1;
-  });
-  return pairs;
+  const sentences = made.sentences.length ? made.sentences : asLines(text, made.text);
+  if (made.text === translation) return sentences.flatMap(([a, b, c, d]) => pair(cut(text, a, b), cut(made.text, c, d)));
+  return changedLines({ text: made.text, sentences }, translation).flatMap((one) => changedSentences(text, one));
 }
 
-function changedSentences(text, made, translation) {
-  const all = made.sentences;
-  const pair = (src, tgt) => (src.trim() && tgt.trim() ? [[src.trim(), tgt.trim()]] : []);
-  if (!all.length) return pair(text, translation);
-  if (made.text === translation) return all.flatMap(([a, b, c, d]) => pair(cut(text, a, b), cut(made.text, c, d)));
+// What of a draft is not kept, and why; an empty text where all is.
+export function lossOf({ text, made, translation }) {
+  const pairs = changedPairs(text, made, translation);
+  if (pairs.some(([src, tgt]) => !src.includes("\n") && tgt.includes("\n"))) return t("A line of the text stays one line: the line break is kept as a space.");
+  const sentences = made.sentences.length ? made.sentences : asLines(text, made.text);
+  const isLost = made.text !== translation && changedLines({ text: made.text, sentences }, translation).some((one) => !changedSentences(text, one).length);
+  return isLost || !pairs.length ? t("Not everything is kept: sentences without a translation are not, nor is what stands beside no sentence.") : "";
+}
+
+const pair = (src, tgt) => (src.trim() && tgt.trim() ? [[src.trim(), tgt.trim()]] : []);
+
+// The lines of a text as its sentences; all of it as one where its translation has others.
+function asLines(text, made) {
+  const sides = [text, made].map((one) => one.split("\n"));
+  if (sides[0].length !== sides[1].length) return [[0, lengthOf(text), 0, lengthOf(made)]];
+  const at = [0, 0];
+  return sides[0].map((line, number) => {
+    const places = [line, sides[1][number]].flatMap((one, side) => [at[side], at[side] + lengthOf(one)]);
+    at[0] = places[1] + 1;
+    at[1] = places[3] + 1;
+    return places;
+  });
+}
+
+const tokens = (text) => text.split(/(\n)/).flatMap((part) => (part === "\n" ? [part] : pieces(part).map((one) => one.text)));
+
+// The lines of a translation that a person has changed, as {made, translation, sentences}; those that were joined or
+// parted as one. Places in `made` are counted from its own beginning.
+function changedLines({ text, sentences }, translation) {
+  const lines = [{ made: "", translation: "", from: 0 }];
+  let at = 0;
+  for (const { old, made, same } of stretches(tokens(text), tokens(translation))) {
+    for (const token of same ? old : [old.join("")]) {
+      const isEnd = same && token === "\n" && !sentences.some(([, , c, d]) => c <= at && at < d);
+      at += lengthOf(token);
+      if (isEnd) lines.push({ made: "", translation: "", from: at });
+      else {
+        lines.at(-1).made += token;
+        lines.at(-1).translation += same ? token : made.join("");
+      }
+    }
+  }
+  return lines.filter((one) => one.made !== one.translation).map((one) => ({
+    ...one, sentences: sentences.filter(([, , c, d]) => c >= one.from && d <= one.from + lengthOf(one.made)).map(([a, b, c, d]) => [a, b, c - one.from, d - one.from]),
+  }));
+}
+
+function changedSentences(text, { made, translation, sentences: all }) {
+  if (!all.length) return [];
   let first = 0, last = all.length - 1;
-  while (first < last && translation.startsWith(cut(made.text, 0, all[first + 1][2]))) first += 1;
-  const before = cut(made.text, 0, all[first][2]);
-  if (!translation.startsWith(before)) return pair(text, translation);
+  while (first < last && translation.startsWith(cut(made, 0, all[first + 1][2]))) first += 1;
+  const before = cut(made, 0, all[first][2]);
+  const whole = () => pair(cut(text, all[0][0], all.at(-1)[1]), translation);
+  if (!translation.startsWith(before)) return whole();
   const rest = translation.slice(before.length);
-  while (last > first && rest.endsWith(cut(made.text, all[last - 1][3]))) last -= 1;
-  const after = cut(made.text, all[last][3]);
-  if (!rest.endsWith(after)) return pair(text, translation);
+  while (last > first && rest.endsWith(cut(made, all[last - 1][3]))) last -= 1;
+  const after = cut(made, all[last][3]);
+  if (!rest.endsWith(after)) return whole();
   return pair(cut(text, all[first][0], all[last][1]), rest.slice(0, rest.length - after.length));
 }
 
@@ -70,11 +106,13 @@ export function Draft({ draft, isBeside, rights, change, onKeep, cancel }) {
   const box = useRef(null);
   useEffect(() => { if (isBeside) box.current.focus(); }, []);
   const scope = draft.scope || rights.scopes[0] || "";
+  const loss = lossOf(draft);
   return html`<div class="draft">
     ${!isBeside && html`<p class="soft">${t("Your translation of:")} <q dir="auto" lang=${draft.source}>${draft.text}</q></p>`}
-    <textarea id="mending" ref=${box} dir="auto" lang=${draft.target} aria-label=${t("Your translation")} value=${draft.translation} onInput=${(event) => change({ translation: event.target.value })}></textarea>
+    <textarea id="mending" ref=${box} dir="auto" lang=${draft.target} aria-label=${t("Your translation")} aria-describedby=${loss ? "loss" : undefined} value=${draft.translation} onInput=${(event) => change({ translation: event.target.value })}></textarea>
+    <p class="soft" id="loss" role="status">${loss}</p>
     <div class="row">
-      <button class="primary" onClick=${onKeep} disabled=${!draft.translation.trim() || draft.isSent}>${t("Keep")}</button>
+      <button class="primary" onClick=${onKeep} disabled=${!changedPairs(draft.text, draft.made, draft.translation).length || draft.isSent}>${t("Keep")}</button>
       ${rights.scopes.length > 1 && html`<label class="hidden" for="scope">${t("Used")}</label>
         <select id="scope" value=${scope} onChange=${(event) => change({ scope: event.target.value })}>
           ${rights.scopes.map((one) => html`<option value=${one}>${SCOPES[one]()}</option>`)}</select>`}

@@ -1,19 +1,22 @@
 // Where one text differs from another, word by word.
 import { html } from "./htm-preact.js";
 import { pieces } from "./characters.js";
+import { t } from "./messages.js";
 
 const MOST_STEPS = 250_000;
 const CONTEXT = 60; // characters before the first difference and after the last
 
-// The pieces of a text, each with whether it is not in the other (longest common subsequence).
-function compared(other, text) {
-  const [old, made] = [other, text].map((one) => pieces(one).map((piece) => piece.text));
+const wordsOf = (text) => pieces(text).map((piece) => piece.text);
+
+// Two lists of words in stretches {old, made, same}, which are in both or differ (longest common subsequence).
+export function stretches(old, made) {
   let start = 0, end = 0;
   while (start < Math.min(old.length, made.length) && old[start] === made[start]) start += 1;
   while (end < Math.min(old.length, made.length) - start && old.at(-1 - end) === made.at(-1 - end)) end += 1;
   const rows = old.slice(start, old.length - end), columns = made.slice(start, made.length - end);
-  const isSame = rows.length * columns.length > MOST_STEPS ? columns.map(() => false) : common(rows, columns);
-  return made.map((piece, place) => ({ piece, differs: place >= start && place < made.length - end && !isSame[place - start] }));
+  const inside = rows.length * columns.length > MOST_STEPS ? [{ old: rows, made: columns, same: false }] : common(rows, columns);
+  const ends = [old.slice(0, start), old.slice(old.length - end)].map((words) => ({ old: words, made: words, same: true }));
+  return [ends[0], ...inside, ends[1]].filter((one) => one.old.length || one.made.length);
 }
 
 function common(rows, columns) {
@@ -23,23 +26,47 @@ function common(rows, columns) {
       longest[row][column] = rows[row] === columns[column] ? longest[row + 1][column + 1] + 1 : Math.max(longest[row + 1][column], longest[row][column + 1]);
     }
   }
-  const isSame = columns.map(() => false);
-  for (let row = 0, column = 0; row < rows.length && column < columns.length;) {
-    if (rows[row] === columns[column]) { isSame[column] = true; row += 1; column += 1; }
-    else if (longest[row + 1][column] >= longest[row][column + 1]) row += 1;
-    else column += 1;
+  const out = [];
+  const add = (same, old, made) => {
+    if (out.at(-1)?.same !== same) out.push({ old: [], made: [], same });
+    out.at(-1).old.push(...old);
+    out.at(-1).made.push(...made);
+  };
+  let row = 0, column = 0;
+  while (row < rows.length && column < columns.length) {
+    if (rows[row] === columns[column]) add(true, [rows[row++]], [columns[column++]]);
+    else if (longest[row + 1][column] >= longest[row][column + 1]) add(false, [rows[row++]], []);
+    else add(false, [], [columns[column++]]);
   }
-  return isSame;
+  add(false, rows.slice(row), columns.slice(column));
+  return out;
 }
 
-// A text with the words marked that differ from another's; what is far from them is left out.
+// Words that are missing, struck through; readers of screens are told that they are.
+function Missing({ text }) {
+  const words = text.trim();
+  const what = words.length > 2 * CONTEXT ? `${words.slice(0, CONTEXT)} …` : words;
+  return html`<del aria-hidden="true">${what}</del><span class="hidden">${t("(without: {what})", { what })}</span>`;
+}
+
+const visible = (words) => words.some((word) => word.trim());
+
+// A text with the words marked that are not in another, and those of the other struck through in the place of which it
+// has none. What is far from them is left out.
 export function Differences({ text, other }) {
-  const all = compared(other, text);
-  const first = all.findIndex((one) => one.differs), last = all.findLastIndex((one) => one.differs);
+  const all = stretches(wordsOf(other), wordsOf(text));
+  const differ = ({ same, old, made }) => !same && (visible(made) || visible(old));
+  const first = all.findIndex(differ), last = all.findLastIndex(differ);
   if (first < 0) return text;
-  const join = (part) => part.map((one) => one.piece).join("");
-  const before = join(all.slice(0, first)), after = join(all.slice(last + 1));
+  const joined = (part) => part.flatMap((one) => one.made).join("");
+  const before = joined(all.slice(0, first)), after = joined(all.slice(last + 1));
+  const shown = (one) => {
+    if (!differ(one)) return joined([one]);
+    if (visible(one.made)) return one.made.map((word) => (word.trim() ? html`<mark>${word}</mark>` : word));
+    const lost = one.old.join("");
+    return html`${lost.match(/^\s*/)[0]}<${Missing} text=${lost} />${one.made.join("") || lost.match(/\s*$/)[0]}`;
+  };
   return html`${before.length > 2 * CONTEXT ? `… ${before.slice(-CONTEXT)}` : before}${
-    all.slice(first, last + 1).map(({ piece, differs }) => (differs && piece.trim() ? html`<mark>${piece}</mark>` : piece))}${
+    all.slice(first, last + 1).map(shown)}${
     after.length > 2 * CONTEXT ? `${after.slice(0, CONTEXT)} …` : after}`;
 }
