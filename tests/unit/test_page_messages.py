@@ -3,19 +3,26 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from dragoman.cli.main import app
 from dragoman.languages.plurals import plurals_of
-from dragoman.serve import pages
+from dragoman.quality.warnings import WarningKind
+from dragoman.serve import messages, pages
+from dragoman.serve.app import APIS
+from dragoman.serve.messages import words
+from dragoman.serve.openapi import openapi
 
 RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 MESSAGES = pages.FOLDER / "messages"
 LOCALES = ("en", "de", "fr", "es", "zh", "ar")
-OTHERS = {"htm-preact.js", "docs.js", "sw.js", "install.js"}
-"""Scripts without texts in the page's languages: the routes are described in English."""
+OTHERS = {"htm-preact.js", "sw.js", "install.js"}
+"""Scripts without texts."""
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _TEXT = re.compile(rf"\bt\(\s*{_STRING}")
 _PLURAL = re.compile(rf'\bt\.n\((?:[^,"()]|\([^)]*\))+,\s*{_STRING},\s*{_STRING}')
@@ -30,8 +37,8 @@ def catalogue(locale: str) -> dict[str, str]:
 
 def said() -> dict[str, str]:
     """The texts in the scripts, by their keys, as the English file has to have them."""
-    texts = {}
-    for path in sorted(pages.FOLDER.glob("*.js")):
+    texts = {text: text for text in (*in_pages(), *described())}
+    for path in (*sorted(pages.FOLDER.glob("*.js")), Path(pages.__file__)):
         if path.name in OTHERS:
             continue
         script = path.read_text("utf-8")
@@ -48,6 +55,32 @@ def said() -> dict[str, str]:
     return texts
 
 
+def in_pages() -> Iterator[str]:
+    """The texts in the HTML files, and those for codes."""
+    for path in sorted(pages.FOLDER.glob("*.html")):
+        yield from re.findall(r"\{\{(.*?)\}\}", path.read_text("utf-8"))
+    for texts in words().values():
+        yield from texts.values()
+
+
+def described() -> Iterator[str]:
+    """The texts in the description of the routes, but for names of APIs."""
+    spec = openapi(APIS, "")
+    yield spec["info"]["description"]
+    yield "State"
+    yield from (one["summary"] for item in spec["paths"].values() for one in item.values())
+
+    def descriptions(part: object) -> Iterator[str]:
+        if isinstance(part, dict):
+            if isinstance(text := part.get("description"), str):
+                yield text
+            part = list(part.values())
+        for one in part if isinstance(part, list) else ():
+            yield from descriptions(one)
+
+    yield from descriptions(spec["components"]["schemas"])
+
+
 def arms_of(message: str) -> dict[str, str]:
     """The texts of a message by the form of its number; of one without a number its text."""
     head = _HEAD.match(message)
@@ -56,6 +89,25 @@ def arms_of(message: str) -> dict[str, str]:
 
 def placeholders(message: str) -> Counter[str]:
     return Counter(re.findall(r"\{\w+\}", message))
+
+
+def test_every_remark_and_every_refusal_has_words() -> None:
+    assert list(words()["remarks"]) == list(WarningKind)
+    assert all(HTTPStatus(int(status)) if status != "456" else True for status in words()["refusals"])
+    assert set(LOCALES) == set(messages.LOCALES) == {path.stem for path in MESSAGES.glob("*.json")}
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "locale"),
+    [
+        ("", "", "en"), ("", "*", "en"), ("", "pt-BR,de;q=0.4", "de"), ("", "en;q=0.3, fr ;q=0.8, ar;q=0", "fr"),
+        ("?lang=ar", "de", "ar"), ("?lang=xx", "zh-Hant-TW", "zh"), ("", "de;q=x,,;q=1,es-419", "es"),
+        ("", "ar;q=0", "en"), ("", ",".join(["xx"] * 500), "en"),
+    ],
+)  # fmt: skip
+def test_a_page_of_the_server_is_in_the_language_of_its_reader(query: str, header: str, locale: str) -> None:
+    scope = {"type": "http", "query_string": query[1:].encode(), "headers": [(b"accept-language", header.encode())]}
+    assert messages.messages_for(Request(scope)).locale == locale
 
 
 def test_the_english_file_holds_what_the_scripts_say() -> None:

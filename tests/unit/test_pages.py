@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from fnmatch import fnmatch
-from html import unescape
+from html import escape, unescape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def test_a_form_translates_without_javascript_and_shows_texts_as_texts() -> None
     async def work(client: httpx.AsyncClient) -> None:
         for address in ("/", "/plain"):
             page = (await client.get(address)).text
-            assert 'action="plain" method="post"' in page
+            assert 'action="plain?lang=en" method="post"' in page
             assert '<option value="de">German</option>' in page
         expected = (await client.post("/v1/translate", json=TEXT)).json()["text"]
         answer = await client.post("/plain", data=TEXT)
@@ -78,6 +78,45 @@ def test_a_refused_form_is_a_page_too() -> None:
         assert (await client.post("/plain", data=TEXT)).status_code == 429
 
     served(work, limits=Limits(text_characters=100, requests_per_minute=3, deadline_seconds=60))
+
+
+@pytest.mark.parametrize("locale", ["de", "fr", "es", "zh", "ar"])
+def test_pages_without_javascript_are_in_the_language_of_their_reader(locale: str) -> None:
+    english = json.loads((pages.FOLDER / "messages" / "en.json").read_text("utf-8"))
+    here = json.loads((pages.FOLDER / "messages" / f"{locale}.json").read_text("utf-8"))
+    foreign = [escape(text) for text in english if here[text] != text and len(text) > 12]
+
+    def check(answer: httpx.Response) -> str:
+        direction = "rtl" if locale == "ar" else "ltr"
+        assert f'<html lang="{locale}" dir="{direction}"' in answer.text
+        assert answer.headers["content-language"] == locale
+        assert answer.headers["vary"] == "Accept-Language"
+        assert "{{" not in answer.text
+        text = re.sub(r"<pre.*?</pre>", "", answer.text, flags=re.DOTALL)
+        assert [one for one in foreign if f">{one}<" in text or f'"{one}"' in text or f": {one}<" in text] == []
+        return text
+
+    async def work(client: httpx.AsyncClient) -> None:
+        asked = {"headers": {"Accept-Language": f"xx, {locale}-XX;q=0.5"}}
+        for address in ("/", "/plain", "/docs"):
+            page = check(await client.get(address, **asked))
+            for other in ("en", locale):
+                assert re.search(rf'href="\w+\?lang={other}" lang="{other}" hreflang="{other}"', page)
+        other_way = check(await client.get(f"/docs?lang={locale}", headers={"Accept-Language": "en"}))
+        assert here["Translate a text, or a list of them"] in other_way
+        made = check(await client.post(f"/plain?lang={locale}", data={**TEXT, "text": "THE DOG sees 17 men"}))
+        assert here["The text is in capitals: those are translated less well."] in made or "⚠" not in made
+        assert f'action="plain?lang={locale}"' in made
+        assert "German" not in made
+        refused = check(await client.post("/plain", data={**TEXT, "target": "xx"}, **asked))
+        assert '<span lang="en" dir="ltr">' in refused
+        for _ in range(5):
+            busy = await client.post("/plain", data=TEXT, **asked)
+        assert busy.status_code == 429
+        assert busy.headers["retry-after"]
+        assert here["The server is busy."] in check(busy)
+
+    served(work, limits=Limits(requests_per_minute=4, deadline_seconds=60))
 
 
 def test_a_form_asks_for_a_key_where_one_is_needed() -> None:

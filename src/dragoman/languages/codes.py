@@ -125,11 +125,12 @@ def articles(code: str) -> list[tuple[str, ...]]:
     return [tuple(forms.split()) for forms in facts("articles").get(language_of(code), [])]
 
 
-def name_of(code: str) -> str:
-    """The English name of a language, or its code where it has none.
+def name_of(code: str, reader: str = "en") -> str:
+    """The name of a language in the language of its reader, or its code where it has none.
 
-    >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz")
-    ('German', 'Portuguese', 'Occitan', 'xyz')
+    >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz"), name_of("de", "fr")
+    ('German', 'Portuguese', 'Occitan', 'xyz', 'allemand')
     """
     language = language_of(code)
-    return str(facts("name").get(language) or Locale("en").languages.get(language, language))
+    name = facts("name").get(language) if reader == "en" else None
+    return str(name or Locale(reader).languages.get(language, language))

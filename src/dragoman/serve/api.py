@@ -199,7 +199,7 @@ class Api:
             )
             return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
         except Exception as exception:
-            return self.refusal(api_error(exception, server))
+            return self.refusal(api_error(exception, server), request)
 
     def _handled(
         self, server: Server, operation: Operation, request: Request, body: bytes, client: Client | None
@@ -225,7 +225,7 @@ class Api:
             alike = [first, *(other for other in others if other["loc"][0] == first["loc"][0])]
             raise ApiError(400, self.complaint(max(alike, key=lambda one: len(one["loc"])))) from error
 
-    def refusal(self, error: ApiError) -> Response:
+    def refusal(self, error: ApiError, request: Request) -> Response:
         """The answer to a request that is not done."""
         return JSONResponse(self.error_body(error), error.status, headers=error.headers)
 

@@ -74,10 +74,10 @@ async def metrics(request: Request) -> Response:
     key = server.settings.metrics_key
     given = request.headers.get("authorization", "").encode()
     if key and not hmac.compare_digest(given, f"Bearer {key}".encode()):
-        return state.refusal(ApiError(401, "Unauthorized", {"WWW-Authenticate": "Bearer"}))
+        return state.refusal(ApiError(401, "Unauthorized", {"WWW-Authenticate": "Bearer"}), request)
     if not key and not is_local(request):
         return state.refusal(
-            ApiError(403, "Counters are for this machine alone, where the server has no `metrics_key`")
+            ApiError(403, "Counters are for this machine alone, where the server has no `metrics_key`"), request
         )
     server.metrics.queue_tokens.set(server.service.scheduler.shares.total)
     server.metrics.tokens_per_second.set(server.service.scheduler.speed.tokens_per_second)
@@ -151,7 +151,7 @@ class ReadinessMiddleware:
             else:
                 self.server.metrics.rejected("not ready")
                 error = ApiError(503, f"Not ready: {reason}", {"Retry-After": "5"})
-                await _api_at(address).refusal(error)(scope, receive, send_with_headers)
+                await _api_at(address).refusal(error, Request(scope))(scope, receive, send_with_headers)
         finally:
             path, seconds = self.paths.get(scope.get("endpoint"), "unknown"), time.perf_counter() - started
             self.server.metrics.requests.labels(path, str(status)).observe(seconds)
@@ -200,7 +200,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
         refused.headers["Allow"] = ", ".join(sorted({*known, "OPTIONS"}))
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=refused.headers)
-    return _api_at(route_path(request)).refusal(refused)
+    return _api_at(route_path(request)).refusal(refused, request)
 
 
 async def _now_and_then(seconds: float, work: Callable[[], None]) -> None:

@@ -49,10 +49,10 @@ def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:
         "info": {
             "title": "Dragoman",
             "version": __version__,
-            "description": "Translation. Errors are `{error: text}`, under /v2 `{message: text}`; 429 and 503 say in "
-            "Retry-After when to come back. Under /v1 errors have a `code`; with `language-not-served` comes what the "
-            "text is in: `detected: {language, name, confidence, served}`, and in a list `item`. A key goes into "
-            "`Authorization: Bearer KEY` or `api_key`.",
+            "description": "Translation. Errors are JSON with the field `error`, under /v2 `message`; 429 and 503 say "
+            "in Retry-After when to come back. Under /v1 errors have a `code`; with `language-not-served` comes what "
+            "the text is in: `detected` with `language`, `name`, `confidence` and `served`, and in a list `item`. A "
+            "key goes into `Authorization: Bearer KEY` or `api_key`.",
         },
         "servers": [{"url": address}],
         "components": {

@@ -50,7 +50,7 @@ class OriginMiddleware:
         elif address in self.free:
             await self.app(scope, receive, send)
         elif error := self._refusal(Headers(scope=scope), scope["method"]):
-            await self.api_at(address).refusal(error)(scope, receive, send)
+            await self.api_at(address).refusal(error, Request(scope))(scope, receive, send)
         else:
             await self.app(scope, receive, _alone(send))
 

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,18 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from dragoman.languages.codes import name_of
+from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.serve.api import Api, Call
 from dragoman.serve.apis import v1
 from dragoman.serve.apis.v1_models import Pair
 from dragoman.serve.errors import ApiError
+from dragoman.serve.messages import FOLDER, LOCALES, Messages, messages_for, own_name, words
 from dragoman.serve.openapi import METHODS, example_of
 from dragoman.serve.requests import check_size, planned
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
 from dragoman.serve.state import Server
 
-FOLDER = Path(__file__).with_name("page")
 KINDS = {
     ".js": "text/javascript", ".css": "text/css", ".json": "application/json", ".png": "image/png",
     ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".html": "text/html",
@@ -51,20 +51,38 @@ def version() -> str:
     return digest.hexdigest()[:16]
 
 
-def _html(request: Request, name: str, **parts: str) -> HTMLResponse:
-    """An HTML file of the page, with its addresses under the server's path, and `<!-- part -->` replaced."""
-    text, root = (FOLDER / name).read_text("utf-8"), request.scope.get("root_path", "")
+def _html(request: Request, name: str, status: int = 200, **parts: str) -> HTMLResponse:
+    """An HTML file of the page for the reader of a request, with its addresses under the server's path, `{{a text}}` in
+    the reader's language, and `<!-- part -->` replaced."""
+    text, root, t = (FOLDER / name).read_text("utf-8"), request.scope.get("root_path", ""), messages_for(request)
+    parts |= {
+        "locale": t.locale,
+        "direction": t.direction,
+        "languages": _languages(t, "docs" if name == "docs.html" else "plain"),
+    }
     if root:
         text = re.sub(r'(?<=href="|.src=")', f"{escape(root)}/", text)
-    return HTMLResponse(re.sub(r"<!-- (\w+) -->", lambda part: parts[part[1]], text), headers=NO_CACHE)
+    text = re.sub(r"\{\{(.*?)\}\}", lambda one: escape(t.known(one[1])), text)
+    text = re.sub(r"<!-- (\w+) -->", lambda part: parts[part[1]], text)
+    return HTMLResponse(text, status, {**NO_CACHE, "Content-Language": t.locale, "Vary": "Accept-Language"})
+
+
+def _languages(t: Messages, address: str) -> str:
+    """Links to a page in its other languages."""
+    links = (
+        f'<a href="{address}?lang={code}" lang="{code}" hreflang="{code}"'
+        f"{' aria-current=true' if code == t.locale else ''}>{escape(own_name(code))}</a>"
+        for code in LOCALES
+    )
+    return f'<nav class="locales" aria-label="{escape(t("Language of this page"))}">{" ".join(links)}</nav>'
 
 
 async def index(request: Request) -> Response:
-    return _html(request, "index.html", form=_form(request.app.state.server))
+    return _html(request, "index.html", form=_form(request))
 
 
 async def plain(request: Request) -> Response:
-    return _html(request, "plain.html", content=_form(request.app.state.server))
+    return _html(request, "plain.html", content=_form(request))
 
 
 async def service_worker(request: Request) -> Response:
@@ -88,10 +106,17 @@ class Form(Pair):
 class _PlainApi(Api):
     """Operations that a form of HTML asks for: answers and errors are pages."""
 
-    def refusal(self, error: ApiError) -> Response:
-        text = f'<p class="error" role="alert">{escape(error.message)}</p><p><a href="plain">Back to the form</a></p>'
-        page = (FOLDER / "plain.html").read_text("utf-8").replace("<!-- content -->", text)
-        return HTMLResponse(page, error.status, headers=error.headers)
+    def refusal(self, error: ApiError, request: Request) -> Response:
+        t, words_of = messages_for(request), words()["refusals"].get(str(error.status))
+        if words_of is None or t.locale == LOCALES[0]:  # the server's own words are English, and say more
+            said = f'<span lang="en" dir="ltr">{escape(error.message)}</span>'
+        else:
+            said = escape(t.known(words_of))
+        back = f'<p><a href="plain?lang={t.locale}">{escape(t("Back to the form"))}</a></p>'
+        content = f'<p class="error" role="alert">{said}</p>{back}'
+        response = _html(request, "plain.html", error.status, content=content)
+        response.headers.update(error.headers)
+        return response
 
 
 api = _PlainApi("Plain", ApiError.as_dict, v1.api.complaint)
@@ -105,34 +130,45 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
 
     def answer(handle: RequestHandle) -> Response:
         [made] = work(handle)
-        told = f"<p>{escape(name_of(made.src))} → {escape(name_of(tgt))}</p>"
-        best = made.item.best
+        t, best = messages_for(call.request), made.item.best
+        languages = f"<p>{escape(t.name(made.src))} → {escape(t.name(tgt))}</p>"
         text = f'<div class="pane output" lang="{escape(tgt)}" dir="auto">{escape(best.text)}</div>'
-        notes = [one.record()["text"] for one in best.warnings]
+        notes = _remarks(t, best.warnings)
         if made.src == tgt:
-            notes.append(f"This text is {name_of(tgt)} already: choose another language below.")
+            notes.append(t("The text is in {language} already.", language=t.name(tgt)))
         listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        content = f'{told}{text}<ul class="notes">{listed}</ul>{_form(call.server, given)}'
+        content = f'{languages}{text}<ul class="notes">{listed}</ul>{_form(call.request, given)}'
         return _html(call.request, "plain.html", content=content)
 
     return call.run(answer, tokens)
 
 
-def _form(server: Server, given: Form | None = None) -> str:
+def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
+    """What there is to say about a translation: those of one kind as one."""
+    details: dict[WarningKind, dict[str, None]] = {}
+    for one in warnings:
+        details.setdefault(one.kind, {}).update({one.detail: None} if one.detail else {})
+    return [t.known(words()["remarks"][kind], what="; ".join(of_kind)) for kind, of_kind in details.items()]
+
+
+def _form(request: Request, given: Form | None = None) -> str:
     """The form that works without JavaScript, filled in as it was sent."""
-    known = server.service.languages()
+    server: Server = request.app.state.server
+    t, known = messages_for(request), server.service.languages()
     if not known:
-        return "<p>The models are being loaded: reload this page in a minute.</p>"
-    sources = {AUTO: "Detect language", **{code: name_of(code) for code, targets in known.items() if targets}}
-    targets = {code: name_of(code) for code in sorted({one for targets in known.values() for one in targets})}
-    key = '<p><label>API key <input name="api_key" type="password" autocomplete="off"></label></p>'
+        wait = t("The models are being loaded: reload this page in a minute.")
+        return f"<p>{escape(wait)}</p>"
+    sources = {AUTO: t("Detect language"), **{code: t.name(code) for code, targets in known.items() if targets}}
+    targets = {code: t.name(code) for code in sorted({one for targets in known.values() for one in targets})}
+    key = f'<p><label>{escape(t("API key"))} <input name="api_key" type="password" autocomplete="off"></label></p>'
     limit = server.limits.text_characters
+    label = escape(t("Text, up to {n} characters", n=t.number(limit)))
     text = f'maxlength="{limit}" rows="8" dir="auto" required>{escape(given.text if given else "")}'
-    return f"""<form class="panel" action="plain" method="post" accept-charset="utf-8">
-<p><label>From {_select("source", sources, given.source if given else AUTO)}</label>
-<label>To {_select("target", targets, given.target if given else "")}</label></p>
-<p><label>Text, up to {limit:,} characters<br><textarea name="text" {text}</textarea></label></p>
-{key if server.settings.key_required else ""}<p><button class="primary">Translate</button></p></form>"""
+    return f"""<form class="panel" action="plain?lang={t.locale}" method="post" accept-charset="utf-8">
+<p><label>{escape(t("From"))} {_select("source", sources, given.source if given else AUTO)}</label>
+<label>{escape(t("To"))} {_select("target", targets, given.target if given else "")}</label></p>
+<p><label>{label}<br><textarea name="text" {text}</textarea></label></p>
+{key if server.settings.key_required else ""}<p><button class="primary">{escape(t("Translate"))}</button></p></form>"""
 
 
 def _select(name: str, options: Mapping[str, str], chosen: str) -> str:
@@ -149,35 +185,36 @@ def docs(request: Request, spec: Mapping[str, Any]) -> HTMLResponse:
         (path, method, one) for path, item in spec["paths"].items() for method, one in item.items() if method in METHODS
     ]
     tags = dict.fromkeys(one["tags"][0] for _, _, one in operations)
+    t = messages_for(request)
     sections = [
-        f'<section class="panel"><h2>{escape(tag)}</h2>'
-        + "".join(_operation(path, method, one, spec) for path, method, one in operations if one["tags"][0] == tag)
+        f'<section class="panel"><h2>{escape(t.known(tag))}</h2>'
+        + "".join(_operation(t, path, method, one, spec) for path, method, one in operations if one["tags"][0] == tag)
         + "</section>"
         for tag in tags
     ]
-    heading = re.sub("`([^`]+)`", r"<code>\1</code>", f"<p>{escape(spec['info']['description'])}</p>")
+    heading = re.sub("`([^`]+)`", r"<code>\1</code>", f"<p>{escape(t.known(spec['info']['description']))}</p>")
     return _html(request, "docs.html", version=escape(spec["info"]["version"]), routes=heading + "".join(sections))
 
 
-def _operation(path: str, method: str, operation: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+def _operation(t: Messages, path: str, method: str, operation: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     schemas = spec["components"]["schemas"]
     answer = next(iter(next(iter(operation["responses"].values())).get("content", {}).values()), {"example": None})
     body = next(iter(operation.get("requestBody", {}).get("content", {}).values()), None)
     shown = example_of(answer, schemas)
     parts = [_fields(operation.get("parameters", ()))]
     if body is not None:
-        parts.append(f'<p class="soft">Sent</p>{_pre(example_of(body, schemas))}')
+        parts.append(f'<p class="soft">{escape(t("Sent"))}</p>{_pre(example_of(body, schemas))}')
     if shown not in (None, ""):
-        parts.append(f'<p class="soft">Answered</p>{_pre(shown)}')
+        parts.append(f'<p class="soft">{escape(t("Answered"))}</p>{_pre(shown)}')
     name = f"{method.upper()} {path}"
     return (
         f'<details data-method="{escape(method)}" data-path="{escape(path)}"><summary><code>{escape(name)}</code>: '
-        f"{escape(operation['summary'])}</summary>{''.join(parts)}</details>"
+        f"{escape(t.known(operation['summary']))}</summary>{''.join(parts)}</details>"
     )
 
 
 def _fields(parameters: Sequence[Mapping[str, Any]]) -> str:
-    rows = (f"<li><code>{escape(one['name'])}</code> ({escape(one['in'])})</li>" for one in parameters)
+    rows = (f"<li><code>{escape(one['name'])}</code> (<code>{escape(one['in'])}</code>)</li>" for one in parameters)
     return f"<ul>{''.join(rows)}</ul>" if parameters else ""
 
 

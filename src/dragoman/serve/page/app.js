@@ -114,7 +114,7 @@ function App() {
     </main>
     <${Announcer} />
     <footer>
-      <a href=${`${ROOT}docs`}>${t("API")}</a>
+      <a href=${`${ROOT}docs?lang=${locale}`}>${t("API")}</a>
       <span>${t("Texts are translated on this server and kept nowhere; the history is in this browser.")}</span>
     </footer>`;
 }

@@ -1,5 +1,6 @@
 // "Try it" for each route that the server has described: fields from its schema, the answer, and the same with curl.
 import { html, render, useState } from "./htm-preact.js";
+import { t } from "./messages.js";
 
 const ROOT = new URL("../", import.meta.url).href;
 const kept = (name) => JSON.parse(localStorage.getItem(`dragoman.${name}`) ?? "null");
@@ -63,7 +64,7 @@ function Try({ path, method, operation }) {
 
   async function send(event) {
     event.preventDefault();
-    setAnswer({ status: "", text: "Waiting …" });
+    setAnswer({ status: "", text: t("Waiting …") });
     const headers = key ? { Authorization: `Bearer ${key}` } : {};
     let body;
     if (isForm) {
@@ -80,26 +81,26 @@ function Try({ path, method, operation }) {
       const isJson = response.headers.get("Content-Type")?.startsWith("application/json");
       setAnswer({ status: `${response.status} ${response.statusText}`, text: isJson ? JSON.stringify(JSON.parse(text), null, 1) : text });
     } catch (error) {
-      setAnswer({ status: "", text: `No answer: ${error.message}` });
+      setAnswer({ status: "", text: t("No answer: {message}", { message: error.message }) });
     }
   }
 
-  return html`<form class="try" onSubmit=${send}><h3>Try it</h3>
+  return html`<form class="try" onSubmit=${send}><h3>${t("Try it")}</h3>
     ${fields.map((one) => html`<${Field} one=${one} value=${values[one.name]} set=${(value) => setValues((now) => ({ ...now, [one.name]: value }))} setFile=${(file) => setFiles((now) => ({ ...now, [one.name]: file }))} />`)}
-    <label><span>API key, if the server asks for one</span><input type="password" autocomplete="off" value=${key} onInput=${(event) => setKey(event.target.value.trim())} /></label>
-    <button class="primary">Send</button>
-    <pre class="curl" tabindex="0" aria-label="The same with curl">${curl}</pre>
+    <label><span>${t("API key, if the server asks for one")}</span><input type="password" autocomplete="off" value=${key} onInput=${(event) => setKey(event.target.value.trim())} /></label>
+    <button class="primary">${t("Send")}</button>
+    <pre class="curl" tabindex="0" aria-label=${t("The same with curl")}>${curl}</pre>
     <div role="status">${answer && html`<p><strong>${answer.status}</strong></p><pre class="answer" tabindex="0">${answer.text}</pre>`}</div></form>`;
 }
 
 function Field({ one, value, set, setFile }) {
   const { input, choices } = kindOf(one.schema);
   const hint = "default" in one.schema ? written(one.schema.default) : "";
-  const name = html`<span><code>${one.name}</code>${one.required ? " *" : ""} ${one.schema.description ? html`<small class="soft">${one.schema.description}</small>` : ""}</span>`;
+  const name = html`<span><code>${one.name}</code>${one.required ? " *" : ""} ${one.schema.description ? html`<small class="soft">${t.known(one.schema.description)}</small>` : ""}</span>`;
   if (input === "file") return html`<label>${name}<input type="file" required onChange=${(event) => setFile(event.target.files[0])} /></label>`;
   if (choices) {
     return html`<label>${name}<select value=${value} onChange=${(event) => set(event.target.value)}>
-      <option value="">${hint ? `${hint} (default)` : ""}</option>${choices.filter((each) => each !== "").map((each) => html`<option value=${written(each)}>${written(each)}</option>`)}</select></label>`;
+      <option value="">${hint ? t("{value} (default)", { value: hint }) : ""}</option>${choices.filter((each) => each !== "").map((each) => html`<option value=${written(each)}>${written(each)}</option>`)}</select></label>`;
   }
   return html`<label>${name}<input type=${input === "number" ? "number" : "text"} dir="auto" placeholder=${hint} value=${value} onInput=${(event) => set(event.target.value)} /></label>`;
 }

@@ -44,6 +44,9 @@ function armOf(text, n) {
 
 export const t = (text, values = {}) => filled(messages[text] ?? text, values);
 
+// The same for a text that does not stand in this script.
+t.known = t;
+
 // A text about a number of things.
 t.n = (n, one, several, values = {}) => filled(messages[several] ?? (n === 1 ? one : several), { n, ...values });
 
@@ -66,10 +69,11 @@ async function load(code) {
   } catch { /* without a network: the language before */ }
   document.documentElement.lang = locale;
   document.documentElement.dir = FROM_RIGHT.has(locale) ? "rtl" : "ltr";
-  document.title = t("Dragoman: translate");
+  if (!given) document.title = t("Dragoman: translate");
 }
 
-await load(known(stored.read("locale", "")) ?? navigator.languages.map(known).find(Boolean) ?? "en");
+const given = document.documentElement.dataset.locale; // what the server has written the page in
+await load(given ?? known(stored.read("locale", "")) ?? navigator.languages.map(known).find(Boolean) ?? "en");
 
 // The language of the page, and what changes it.
 export function useLocale() {

@@ -1,6 +1,7 @@
 // What there is to say about a translation: in plain words, each once, folded where there is much of it.
 import { html } from "./htm-preact.js";
 import { t } from "./messages.js";
+import { words } from "./words.js";
 
 const DOUBTS = [0.3, 0.5];
 const SHOWN = 2; // remarks that stand there unfolded
@@ -28,43 +29,13 @@ export function doubtOf(found, from, to) {
   return { doubt: DOUBTS.findIndex((bound) => value < bound), value };
 }
 
-const WORDS = {
-  "empty": () => t("Nothing was written."),
-  "repetition": (what) => t("The same words stand there again and again: {what}", { what }),
-  "source-echoed": () => t("The text came back as it was."),
-  "too-long": () => t("The translation is far longer than the text."),
-  "too-short": () => t("The translation is far shorter than the text: something may be missing."),
-  "words-lost": (what) => t("Words may be missing: {what}", { what }),
-  "numbers-lost": (what) => t("Numbers of the text may be missing: {what}", { what }),
-  "numbers-added": (what) => t("Numbers that the text does not have: {what}", { what }),
-  "units-lost": (what) => t("Units may be missing: {what}", { what }),
-  "sentences-lost": () => t("A sentence may be missing."),
-  "questions-lost": () => t("A question may have become a statement."),
-  "word-doubled": (what) => t("A word stands there twice: {what}", { what }),
-  "marks-lost": (what) => t("Marks may be missing: {what}", { what }),
-  "target-language": (what) => t("The translation seems to be in another language: {what}", { what }),
-  "source-language": (what) => t("The text seems to be in another language: {what}", { what }),
-  "source-script": (what) => t("The text is written in letters of another language: {what}", { what }),
-  "source-capitals": () => t("The text is in capitals: those are translated less well."),
-  "unknown-words": (what) => t("Letters or words that the translator has never seen: {what}", { what }),
-  "placeholders-lost": (what) => t("Placeholders may be missing: {what}", { what }),
-  "term-out-of-place": (what) => t("A term of the glossary may stand in the wrong place: {what}", { what }),
-  "term-left-out": (what) => t("A term of the glossary found no place: {what}", { what }),
-  "not-translated": (what) => t("Not translated: {what}", { what }),
-  "low-confidence": () => t("The translator is not sure of this."),
-  "not-the-first": () => t("The first translation looked wrong: this is another one."),
-  "searched-again": () => t("The first translation repeated itself: this is another one."),
-  "placeholders-put-back": () => t("Placeholders were put back in their places."),
-  "from-memory": () => t("Translated as a person has corrected it before."),
-};
-
 // Remarks of one kind as one, with the details of all of them.
 export function together(remarks) {
   const kinds = Map.groupBy ? Map.groupBy(remarks, (one) => one.kind) : remarks.reduce((map, one) => map.set(one.kind, [...(map.get(one.kind) ?? []), one]), new Map());
   return [...kinds].map(([kind, all]) => {
     const details = [...new Set(all.map((one) => one.detail).filter(Boolean))];
     const what = details.slice(0, DETAILS).join("; ") + (details.length > DETAILS ? " …" : "");
-    return WORDS[kind]?.(what) ?? all[0].text;
+    return kind in words.remarks ? t.known(words.remarks[kind], { what }) : all[0].text;
   });
 }
 

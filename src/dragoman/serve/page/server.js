@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "./htm-preact.js";
 import { t } from "./messages.js";
 import { stored } from "./stored.js";
+import { words } from "./words.js";
 
 export const ROOT = new URL("../", import.meta.url).href; // the server may stand under a path
 const LONGEST_PAUSE = 60; // seconds
@@ -24,16 +25,7 @@ export const noAnswer = () => new Refused(t("The server does not answer."));
 const cutOff = () => new Refused(t("The connection ended before the translation did."));
 
 // What a status says, for those who do not read English; the server's own words are English, and say more.
-const WORDS = {
-  413: () => t("This is too large for the server."),
-  429: () => t("The server is busy."),
-  456: () => t("The characters of this key are used up for this month."),
-  500: () => t("Something went wrong on the server."),
-  503: () => t("The server is getting ready, or stops."),
-  504: () => t("Not done in time: send less text at once."),
-};
-
-const wordsOf = (status) => (t.isEnglish() ? undefined : WORDS[status]?.());
+const wordsOf = (status) => (t.isEnglish() || !(status in words.refusals) ? undefined : t.known(words.refusals[status]));
 
 function secondsOf(retryAfter) {
   if (!retryAfter) return 0;
