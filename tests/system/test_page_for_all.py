@@ -66,6 +66,27 @@ def test_without_javascript_a_text_is_translated(new_page: Any, server: Any) -> 
     assert page.problems == []
 
 
+@pytest.mark.parametrize("address", ["/plain?lang=ar", "/docs?lang=de", "/docs?lang=ar"])
+@pytest.mark.parametrize("color_scheme", ["light", "dark"])
+def test_pages_without_javascript_are_in_nobodys_way(new_page: Any, address: str, color_scheme: str) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="accessibility needs axe-playwright-python"
+    )
+    page = new_page(address, viewport={"width": 320, "height": 700}, color_scheme=color_scheme)
+    if "docs" in address:
+        page.click("summary:has-text('POST /v1/corrections:')")
+        page.wait_for_selector(f"text={'Ausprobieren' if 'de' in address else 'جرّبه'}")
+        assert "For your own texts" not in page.inner_text("main")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    red, green, blue = map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor")))
+    assert (red + green + blue < 384) == (color_scheme == "dark")
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.click("a[hreflang=fr]")
+    assert page.get_attribute("html", "lang") == "fr"
+    assert page.problems == []
+
+
 def test_a_route_is_tried_in_the_docs_and_its_curl_answers_the_same(new_page: Any) -> None:
     page = new_page("/docs")
     page.click("summary:has-text('POST /v1/translate:')")
