@@ -87,6 +87,20 @@ def test_pages_without_javascript_are_in_nobodys_way(new_page: Any, address: str
     assert page.problems == []
 
 
+def test_a_route_that_is_opened_before_the_script_is_there_can_be_tried(new_page: Any, server: Any) -> None:
+    page = new_page("/missing")
+    page.problems.clear()
+    held: list[Any] = []
+    page.route("**/spec", lambda route: held.append(route))
+    page.goto(f"{server.url}/docs", wait_until="commit")
+    page.click("summary:has-text('POST /v1/translate:')")
+    assert page.query_selector("form.try") is None
+    page.wait_for_timeout(200)
+    held.pop().continue_()
+    page.wait_for_selector("details[data-path='/v1/translate'] form.try")
+    assert page.problems == []
+
+
 def test_a_route_is_tried_in_the_docs_and_its_curl_answers_the_same(new_page: Any) -> None:
     page = new_page("/docs")
     page.click("summary:has-text('POST /v1/translate:')")

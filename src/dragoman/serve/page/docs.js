@@ -107,9 +107,11 @@ function Field({ one, value, set, setFile }) {
 
 for (const details of document.querySelectorAll("details[data-path]")) {
   const { path, method } = details.dataset;
-  details.addEventListener("toggle", () => {
+  const show = () => {
     const place = document.createElement("div");
     details.querySelector("summary").after(place);
     render(html`<${Try} path=${path} method=${method} operation=${spec.paths[path][method]} />`, place);
-  }, { once: true });
+  };
+  if (details.open) show(); // by someone who was faster than this script
+  else details.addEventListener("toggle", show, { once: true });
 }
