@@ -232,6 +232,28 @@ def test_a_step_that_fails_fails_for_those_it_fails_for(
                 future.result(timeout=30)
 
 
+@pytest.mark.parametrize("callback", ["on_batch", "on_done"])
+def test_a_fault_outside_of_a_batch_ends_what_is_under_way_and_not_the_thread(
+    translator: SearchTranslator, callback: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = iter([RuntimeError("secret"), RuntimeError("secret")])
+
+    def fails(*_: object) -> None:
+        if (fault := next(faults, None)) is not None:
+            raise fault
+
+    with BatchScheduler(threads=1) as scheduler:
+        monkeypatch.setattr(scheduler, callback, fails)
+        handles = [RequestHandle(scheduler).on(translator) for _ in range(3)]
+        for handle in handles[:2]:
+            with pytest.raises(RuntimeError, match="secret"):
+                handle.n_best(["hund", "mann"])
+        assert handles[2].n_best(["hund", "mann"]) == translator.n_best(["hund", "mann"])
+    log = capsys.readouterr().err
+    assert log.count("RuntimeError") == 2
+    assert "secret" not in log
+
+
 def test_requests_come_before_documents_and_documents_come_all_the_same(
     translator: SearchTranslator,
 ) -> None:

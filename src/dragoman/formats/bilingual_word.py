@@ -40,19 +40,26 @@ def places_by_style(styles: str) -> dict[str, Place]:
     """
     places: dict[str, Place] = {}
     basis: dict[str, str] = {}
-    for _, style in re.findall(r"<((?:\w+:)?)style\b(.*?)</\1style>", styles, re.DOTALL):
+    for _, style in re.findall(
+        r"<((?:\w+:)?)style(?=\s)([^<>]*+(?<!/)>(?:(?!<\1style\s).)*?)</\1style>", styles, re.DOTALL
+    ):
         name = "".join(re.findall(r'\s\w+:styleId="([^"]*)"', style)[:1])
         basis[name] = "".join(re.findall(r'[<:]basedOn\s+\w+:val="([^"]*)"', style)[:1])
         if re.search(r'[<:]name\s+\w+:val="(?:toc \d|table of figures|index \d)', style, re.IGNORECASE):
             places[name] = "instead"
         elif _is_numbered(style):
             places[name] = "within"
-    for name in basis:
-        path = [name]
-        while path[-1] not in places and basis.get(path[-1]) and basis[path[-1]] not in path:
-            path.append(basis[path[-1]])
-        if path[-1] in places:
-            places.setdefault(name, places[path[-1]])
+    usual: set[str] = set()  # styles that have no place of their own, nor has what they are based on
+    for style in basis:
+        path: dict[str, None] = {}
+        name = style
+        while name and name not in places and name not in usual and name not in path:
+            path[name] = None
+            name = basis.get(name, "")
+        if name in places:
+            places.update(dict.fromkeys(path, places[name]))
+        else:
+            usual.update(path)
     return places
 
 
@@ -124,12 +131,13 @@ def _in_language(prefix: str, attributes: str, options: Options, runs: str) -> s
     )
     runs = re.sub(rf"<{prefix}rPr\s*/>", f"<{prefix}rPr></{prefix}rPr>", runs)
     language = f'<{prefix}lang {attributes}val="{tag_of(options.languages[1], "de-DE")}"/>'
-    return of_office(_without_language(prefix).sub(rf"\1{language}", runs), options)
+    return of_office(_without_language(prefix).sub(rf"\1\2{language}", runs), options)
 
 
 @lru_cache
 def _without_language(prefix: str) -> re.Pattern[str]:
     """The properties of a run that name no language, up to the place of the language among them."""
-    inside = rf"(?:(?!</{prefix}rPr>|<{prefix}lang\b).)*"
-    behind = rf"(?:<{prefix}(?:eastAsianLayout|specVanish|oMath|rPrChange)\b{inside})?</{prefix}rPr>"
-    return re.compile(rf"(<{prefix}rPr>{inside}?)(?={behind})", re.DOTALL)
+    end = f"</{prefix}rPr>"
+    none = rf"(?=(?:(?!{end}|<{prefix}lang\b).)*+{end})"
+    behind = rf"<{prefix}(?:eastAsianLayout|specVanish|oMath|rPrChange)\b"
+    return re.compile(rf"(<{prefix}rPr>){none}((?:(?!{end}|{behind}).)*+)", re.DOTALL)

@@ -63,9 +63,9 @@ _BEHIND_BIDI = (
 _WITHOUT_DIRECTION = (
     (re.compile(r"(<(\w+:)(p|r)PrDefault)\s*/>"), r"\1><\2\3Pr></\2\3Pr></\2\3PrDefault>"),
     (re.compile(r"(<\w+:[pr]PrDefault>\s*<(\w+:)([pr])Pr)\s*/>"), r"\1></\2\3Pr>"),
-    (re.compile(rf"(<\w+:pPrDefault>\s*<(\w+:)pPr>(?:(?!<\2(?:bidi|{_BEHIND_BIDI})\b|</\2pPr>).)*+)(?!<\2bidi/)", re.S),
-     r"\1<\2bidi/>"),
-    (re.compile(r"(<\w+:rPrDefault>\s*<(\w+:)rPr>(?:(?!<\2(?:rtl|cs|em|lang|eastAsianLayout|oMath)\b|</\2rPr>).)*+)"
+    (re.compile(rf"(<\w+:pPrDefault>\s*<(\w+:)pPr>(?:(?!<\2(?:bidi|{_BEHIND_BIDI})\b|</?\2pPr>).)*+)"
+                r"(?!<\2bidi/)", re.S), r"\1<\2bidi/>"),
+    (re.compile(r"(<\w+:rPrDefault>\s*<(\w+:)rPr>(?:(?!<\2(?:rtl|cs|em|lang|eastAsianLayout|oMath)\b|</?\2rPr>).)*+)"
                 r"(?!<\2rtl/)", re.S), r"\1<\2rtl/>"),
     (re.compile(r"(<(\w+:)tblPr>\s*+(?:<\2(?:tblStyle|tblpPr|tblOverlap)\b[^<>]*>\s*)*+)(?!<\2bidiVisual)"),
      r"\1<\2bidiVisual/>"),
@@ -84,6 +84,7 @@ def of_opendocument(text: str, options: Options) -> str:
 
 
 _LAYOUTS = (
-    r'<style:page-layout-properties|<style:default-style\b[^<>]*family="paragraph"[^<>]*>\s*<style:paragraph-properties'
+    r'<style:page-layout-properties|<style:default-style\b(?=[^<>]*family="paragraph")[^<>]*+>\s*'
+    r"<style:paragraph-properties"
 )
 """Elements that say how a page and its paragraphs are written, if nothing else does."""

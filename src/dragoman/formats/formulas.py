@@ -29,7 +29,7 @@ LONGEST = 255
 FORMATS = "words in formats of numbers"
 _QUOTE = r"(?:\"|&quot;|&#34;|&#x22;)"
 _PIECE = re.compile(
-    rf"'(?:[^']|'')*'|{_QUOTE}(?P<text>(?:(?!{_QUOTE}).|{_QUOTE}{_QUOTE})*){_QUOTE}|(?P<function>[\w.]*)\(|\)",
+    rf"'(?:[^']|'')*'|{_QUOTE}(?P<text>(?:(?!{_QUOTE}).|{_QUOTE}{_QUOTE})*){_QUOTE}|(?P<function>(?<![\w.])[\w.]*+)\(|\)",
     re.DOTALL,
 )
 """The name of a sheet, a text, or a parenthesis with the function before it."""
@@ -49,7 +49,7 @@ def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, s
         if piece["function"] is not None:
             functions.append(piece["function"].rpartition(".")[2].upper())
         elif piece.group() == ")":
-            functions = functions[:-1]
+            del functions[-1:]
         elif piece["text"] is not None:
             said = html.unescape(piece["text"]).replace('""', '"')
             yield piece.start("text"), piece.end("text"), said, functions[-1] if functions else ""

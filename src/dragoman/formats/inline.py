@@ -140,9 +140,9 @@ def _edges(paired: Sequence[tuple[Token, int]]) -> tuple[int, int]:
             last -= 1
         elif token.kind == "open" and closes[pair] == last - 1 and not end_token.fixed:
             first, last = first + 1, last - 1
-        elif token.kind == "open" and _is_blank(paired[first + 1 : closes[pair]]):
+        elif token.kind == "open" and _is_blank(paired, first + 1, closes[pair]):
             first = closes[pair] + 1
-        elif end_token.kind == "close" and _is_blank(paired[opens[end_pair] + 1 : last - 1]):
+        elif end_token.kind == "close" and _is_blank(paired, opens[end_pair] + 1, last - 1):
             last = opens[end_pair]
         else:
             break
@@ -155,8 +155,9 @@ def _is_edge(token: Token) -> bool:
     )
 
 
-def _is_blank(tokens: Sequence[tuple[Token, int]]) -> bool:
-    """True if nothing in there is read. Looks at the first eight only: the edges are searched in linear time."""
-    return len(tokens) <= 8 and not any(
-        token.fixed or token.kind == "protected" or (token.kind == "text" and token.text.strip()) for token, _ in tokens
+def _is_blank(paired: Sequence[tuple[Token, int]], first: int, last: int) -> bool:
+    """True if nothing from `first` to `last` is read. Looks at eight at most: the edges are found in linear time."""
+    return last - first <= 8 and not any(
+        token.fixed or token.kind == "protected" or (token.kind == "text" and token.text.strip())
+        for token, _ in paired[first:last]
     )

@@ -32,17 +32,17 @@ def in_element(name: str, beside: bool = False) -> Finish:
 
     `beside`: in an element of its own behind that one, which goes on being the language that the file is in first.
     """
-    element = re.compile(rf"(<{name}\b[^<>]*>)(\s*)([^<>]*?)(\s*</{name}>)")
+    element = re.compile(rf"(<{name}\b[^<>]*+>\s*+)((?:[^<>\s]|\s++(?=[^<>\s]))*+)(\s*+</{name}>)")
 
     def finish(text: str, options: Options) -> str:
         if not options.languages[1]:
             return text
 
         def changed(tag: re.Match[str]) -> str:
-            code = tag_of(options.languages[1], tag[3])
+            code = tag_of(options.languages[1], tag[2])
             if not beside:
-                return tag[1] + tag[2] + escaped(code) + tag[4]
-            is_there = code in (each[3] for each in element.finditer(text))
+                return tag[1] + escaped(code) + tag[3]
+            is_there = code in (each[2] for each in element.finditer(text))
             return tag.group() if is_there else f"{tag.group()}\n<{name}>{escaped(code)}</{name}>"
 
         return element.sub(changed, text, count=1)

@@ -5,11 +5,13 @@ the paragraph, and other runs are pairs of codes. Breaks, pictures and notes are
 page numbers stay whole. Line breaks and tabs part texts. Formulas are never touched.
 """
 
+import bisect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import compress
 from typing import NamedTuple
 
 from dragoman.formats import html, opc
@@ -33,7 +35,8 @@ FIELDS_OF_TEXT = (
 )  # fmt: skip
 """Fields whose result is text of the document; that of others is a number, a date or a name."""
 PROOFING = re.compile(
-    r"<(?:\w+:)?(?:lang|noProof)\b[^>]*/>|<((?:\w+:)?)rPrChange\b.*?</\1rPrChange>|<(?:\w+:)?rFonts\s+(?:\w+:)?hint=\"\w*\"\s*/>"
+    r"<(?:\w+:)?(?:lang|noProof|rPrChange)\b[^>]*+(?<=/)>|<(?:\w+:)?rFonts\s+(?:\w+:)?hint=\"\w*\"\s*/>"
+    r"|<((?:\w+:)?)rPrChange\b[^<>]*+>(?:(?!<\1rPrChange\b).)*?</\1rPrChange>"
     r"|\s(?:(?:alt)?[lL]ang|dirty|err|smtClean|noProof|kumimoji|(?:\w+:)?hint)=\"[^\"]*\"",
     re.DOTALL,
 )
@@ -76,10 +79,14 @@ def paragraphs(nested: int, beside: Beside | None = None) -> Pass:
         for number, inside in elements(events(text, options), ("p",), nested):
             tokens, prefix, where = list(tokens_of(text, inside[1:-1])), prefix_of(inside), f"paragraph {number}"
             if "hidden" not in options.asides:
-                hidden = [token for token, run in tokens if run and run.is_hidden and token.kind == "text"]
-                for unit in units_of([token._replace(fixed=False) for token in hidden], where):
+                hidden = [run is not None and run.is_hidden and token.kind == "text" for token, run in tokens]
+                texts = [token._replace(fixed=False) for token, _ in compress(tokens, hidden)]
+                for unit in units_of(texts, where):
                     yield replace(unit, kept=left_aside("hidden"))
-                tokens = [(_as_code(token, prefix) if token in hidden else token, run) for token, run in tokens]
+                tokens = [
+                    (_as_code(token, prefix), run) if is_hidden else (token, run)
+                    for (token, run), is_hidden in zip(tokens, hidden, strict=True)
+                ]
             below = partial(beside, text, inside, options) if beside and options.bilingual else None
             for unit in unit_of_runs(tokens, prefix, where):
                 yield replace(unit, beside=below)
@@ -117,7 +124,9 @@ def unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str, tag: str =
 def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
     """The contents of a paragraph: texts of runs, codes of runs, and elements around runs."""
     at = 0
+    places = Fields(inside)
     fields: list[bool] = []  # of each field that is open: is its result text?
+    left = 0  # open fields whose result is no text
     while at < len(inside):
         event = inside[at]
         tag = local(event.name)
@@ -134,19 +143,20 @@ def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:
         elif tag in ("r", "fld"):
             state = _field_state(inside[at:stop]) if tag == "r" else "code"
             if state == "begin":
-                fields.append(_is_field_of_text(inside[at:]))
-                if all(fields):
-                    stop = _separator(inside, at) or stop
+                fields.append(places.is_text(at))
+                left += not fields[-1]
+                if not left:
+                    stop = places.after_separator(at) or stop
                     end = inside[stop - 1].end
                     whole = whole._replace(end=end, text=text[event.start : end])
-            if all(fields) and not state:
+            if not left and not state:
                 yield from run_tokens(text, inside[at:stop])
-            elif all(fields) and state in ("begin", "end"):
+            elif not left and state in ("begin", "end"):
                 yield whole._replace(kind="open" if state == "begin" else "close", name="field"), None
             else:
                 yield whole, None
             if state == "end" and fields:
-                fields.pop()
+                left -= not fields.pop()
             at = stop
         elif tag == "fldSimple" and is_field_of_text(attribute(event, "instr")):
             yield whole._replace(kind="open", end=event.end, text=text[event.start : event.end], name=tag), None
@@ -203,35 +213,51 @@ def _field_state(run: Sequence[Event]) -> str:
     return ""
 
 
-def _is_field_of_text(inside: Sequence[Event]) -> bool:
-    """True for a field whose result is text, told by its first word of instructions."""
-    for _, code in elements(inside, ("instrText",)):
-        return is_field_of_text("".join(event.text for event in code))
-    return False
+class Fields:
+    """The fields of a paragraph, by the place of the run that each begins in. They are looked for once."""
+
+    def __init__(self, inside: Sequence[Event]) -> None:
+        self.inside = inside
+
+    def is_text(self, at: int) -> bool:
+        """True for a field whose result is text, told by its first word of instructions."""
+        codes, _ = self._places
+        following = bisect.bisect_left(codes, (at, ""))
+        return following < len(codes) and is_field_of_text(codes[following][1])
+
+    def after_separator(self, at: int) -> int | None:
+        """The place after the run that parts a field's instructions from its result; None where there is none."""
+        _, separators = self._places
+        return after(self.inside, separators[at]) if at in separators else None
+
+    @cached_property
+    def _places(self) -> tuple[list[tuple[int, str]], dict[int, int]]:
+        """(place, text) of all instructions; and by the run that a field begins in the run of its separator."""
+        codes: list[tuple[int, str]] = []
+        separators: dict[int, int] = {}
+        opened: list[int] = []  # the runs that the fields begin in that are open
+        run = 0
+        for place, event in enumerate(self.inside):
+            tag = local(event.name)
+            if event.kind == "start" and tag == "r":
+                run = place
+            elif event.kind == "start" and tag == "instrText":
+                codes.append((place, "".join(one.text for one in self.inside[place : after(self.inside, place)])))
+            elif event.kind == "start" and tag == "fldChar":
+                kind = attribute(event, "fldCharType")
+                if kind == "begin":
+                    opened.append(run)
+                elif kind == "separate" and opened:
+                    separators.setdefault(opened[-1], run)
+                elif kind == "end" and opened:
+                    opened.pop()
+        return codes, separators
 
 
 def is_field_of_text(instructions: str) -> bool:
     """True for the instructions of a field whose result is text."""
     words = instructions.split()
     return bool(words) and words[0].upper() in FIELDS_OF_TEXT
-
-
-def _separator(inside: Sequence[Event], at: int) -> int | None:
-    """The place after the run that parts the instructions of the field that begins at `at` from its result."""
-    depth = 0
-    run = at
-    for place in range(at, len(inside)):
-        event = inside[place]
-        if event.kind == "start" and local(event.name) == "r":
-            run = place
-        if event.kind == "start" and local(event.name) == "fldChar":
-            kind = attribute(event, "fldCharType")
-            depth += {"begin": 1, "end": -1}.get(kind, 0)
-            if kind == "separate" and depth == 1:
-                return after(inside, run)
-            if depth == 0:
-                return None
-    return None
 
 
 def run_tokens(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
@@ -321,7 +347,9 @@ def _written(prefix: str, tag: str, base: str, items: Sequence[Item]) -> str:
 
 def textboxes(text: str, options: Options) -> Iterator[Unit]:
     """The texts of boxes and buttons in old drawings (VML), which are HTML of a kind."""
-    for box in re.finditer(r"<(?:\w+:)?textbox\b[^<>]*>(.*?)</(?:\w+:)?textbox>", text, re.DOTALL):
+    for box in re.finditer(
+        r"<(?:\w+:)?textbox\b[^<>]*+(?<!/)>((?:(?!<(?:\w+:)?textbox\b).)*?)</(?:\w+:)?textbox>", text, re.DOTALL
+    ):
         if "txbxContent" not in box[1]:
             for unit in html.text_units(box[1], options):
                 yield replace(unit, start=unit.start + box.start(1), end=unit.end + box.start(1), where="text box")

@@ -29,6 +29,8 @@ OF_ELEMENTS = {
 }  # fmt: skip
 """Kinds by the first element of a part."""
 MAIN_ELEMENTS = ("document", "presentation", "workbook")
+LONGEST_TYPE = 200
+"""Characters of a type's end that its kind is told from."""
 _KIND = re.compile(r"([\w-]+?)(?:\.main)?(?:\+xml)?$")
 
 
@@ -81,7 +83,7 @@ def _first_element(package: Package, name: str) -> str:
 
 
 def _word(type: str) -> str:
-    match = _KIND.search(type)
+    match = _KIND.search(type[-LONGEST_TYPE:])
     return match.group(1).lower() if match else ""
 
 

@@ -75,7 +75,7 @@ RANGES = "ranges of cells"
 VALUES = "numbers, dates and truth values, which programs write by themselves"
 _BESIDE = re.compile(r"<((?:\w+:)?(?:annotation|note-body|notes|section|table(?:-cell)?|page))(?=[\s/>])[^<>]*>")
 _HIDDEN_STYLE = re.compile(
-    r'<style:style\b[^<>]*?\sstyle:name="([^"]*)"[^<>]*>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'
+    r'<style:style\b(?=[^<>]*?\sstyle:name="([^"]*)")[^<>]*+>\s*<style:(?:table|drawing-page)-properties\b[^<>]*?'
     r'(?:table:display="false"|presentation:visibility="hidden")'
 )
 _LANGUAGE = in_element("dc:language")
@@ -107,7 +107,8 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
             at = inside[0].start
             while beside and beside[0].start <= at:
                 within.append(beside.popleft())
-            within = [place for place in within if place.end > at]
+            while within and within[-1].end <= at:
+                within.pop()
             kind = within[-1].kind if within else ""
             for unit in _paragraph(text, inside, f"paragraph {number}"):
                 if kind == formulas.RESULTS and plain(unit.items).casefold() in texts():
@@ -154,6 +155,7 @@ def _with_blanks(found: Sequence[Token]) -> list[Token]:
 
 def _beside(text: str) -> list[Beside]:
     found = []
+    ends: dict[str, int] = {}
     hidden = set(_HIDDEN_STYLE.findall(text))
     for tag in _BESIDE.finditer(text):
         name = local(tag[1])
@@ -165,9 +167,13 @@ def _beside(text: str) -> list[Beside]:
         elif name == "table-cell":
             is_value = re.search(r'\s\w+:value-type="(?!string|void)', tag.group())
             kind = formulas.RESULTS if ':formula="' in tag.group() else VALUES if is_value else ""
-        end = text.find(f"</{tag[1]}>", tag.end()) if kind and not tag.group().endswith("/>") else -1
-        if end >= 0:
-            found.append(Beside(tag.start(), end, kind))
+        if not kind or tag.group().endswith("/>"):
+            continue
+        if ends.get(tag[1], 0) <= tag.start():
+            end = text.find(f"</{tag[1]}>", tag.end())
+            ends[tag[1]] = end if end >= 0 else len(text)
+        if ends[tag[1]] < len(text):
+            found.append(Beside(tag.start(), ends[tag[1]], kind))
     return found
 
 
@@ -177,7 +183,8 @@ def descriptions(text: str, options: Options) -> Iterator[Unit]:
         yield replace(unit, kept=RANGES) if _RANGE.fullmatch(plain(unit.items)) else unit
 
 
-_RANGE = re.compile(r"(?:\$?(?:'(?:[^']|'')*'|[^\s'.:]+)?\.\$?[A-Z]{1,3}\$?\d{1,7}[:\s]?)+")
+_CELL = r"(?:'(?:[^']|'')*+'|[^\s'.:]++)?\.\$?[A-Z]{1,3}\$?\d{1,7}"
+_RANGE = re.compile(rf"\$?{_CELL}(?:[:\s]\$?{_CELL})*+[:\s]?")
 
 
 def left_out(text: str, options: Options) -> Iterator[Unit]:

@@ -7,6 +7,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import IO
 
@@ -40,9 +41,8 @@ class Package:
             raise Error.TOO_LARGE(f"{len(infos):,} parts, more than {MAX_PARTS:,}", file=name)
         if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
             raise Error.TOO_LARGE(f"unpacks to more than {MAX_TOTAL_BYTES // 2**30} GiB", file=name)
-        names = [info.filename for info in infos]
-        if len(set(names)) < len(names):
-            raise Error.DAMAGED(f"a part twice: {max(names, key=names.count)!r}", file=name)
+        if twice := [part for part, count in Counter(info.filename for info in infos).items() if count > 1]:
+            raise Error.DAMAGED(f"a part twice: {twice[0]!r}", file=name)
         for info in infos:
             if info.flag_bits & 1:
                 raise Error.LOCKED("is protected by a password", "save it without one", file=name)
@@ -62,7 +62,7 @@ class Package:
         try:
             with self._zip.open(info) as file:
                 data = file.read(MAX_PART_BYTES + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
             raise Error.DAMAGED(f"its part {name!r} is damaged: {error}", file=self.name) from error
         if len(data) > info.file_size:
             raise Error.UNSAFE(f"its part {name!r} is larger than it says: a zip bomb", file=self.name)

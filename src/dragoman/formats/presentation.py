@@ -1,6 +1,7 @@
 """PowerPoint presentations (.pptx): slides, what their masters show on them, notes and comments."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from dragoman.formats.xml_texts import contents_of, values_of
 
 PROMPT = "prompts of a layout, which no reader sees"
 _HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"")
-_SHAPE = re.compile(r"<(?:\w+:)?sp>.*?</(?:\w+:)?sp>", re.DOTALL)
+_SHAPE = re.compile(r"<(?:\w+:)?sp>(?:(?!<(?:\w+:)?sp>).)*?</(?:\w+:)?sp>", re.DOTALL)
 _PLACEHOLDER = re.compile(r"<(?:\w+:)?ph\b")
 
 
@@ -28,10 +29,10 @@ def parts(package: Package) -> dict[str, Part]:
 
 def of_master(text: str, options: Options) -> Iterator[Unit]:
     """The texts of a master or a layout: those of placeholders are prompts for whoever fills them in."""
-    prompts = [shape.span() for shape in _SHAPE.finditer(text) if _PLACEHOLDER.search(shape.group())]
+    prompts = deque(shape.span() for shape in _SHAPE.finditer(text) if _PLACEHOLDER.search(shape.group()))
     for unit in paragraphs(0)(text, options):
         while prompts and prompts[0][1] <= unit.start:
-            del prompts[0]
+            prompts.popleft()
         is_prompt = bool(prompts) and prompts[0][0] <= unit.start
         yield replace(unit, kept=PROMPT) if is_prompt else unit
 

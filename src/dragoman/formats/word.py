@@ -146,7 +146,7 @@ def _kept(inside: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
 def _in_instructions(instructions: str, at: Event) -> Iterator[Unit]:
     """The texts in the instructions of a field: `HYPERLINK "x" \\o "a tip"`."""
     name = (instructions.split() or [""])[0].upper()
-    for found in re.finditer(r"(?:\\(\S)\s*)?[\"“„]([^\"“”]*)[\"“”]", instructions):
+    for found in re.finditer(r"(?:\\(\S)\s*)?[\"“„]([^\"“„”]*+)[\"“”]", instructions):
         is_text = found[1] in _SWITCHES.get(name, "") if found[1] else name in _PROMPTS
         if is_text and re.search(r"[^\W\d_]{3}", found[2]):
             yield Unit((found[2],), at.start, at.end, plain, f"field {name}", kept=INSTRUCTIONS)
@@ -177,10 +177,11 @@ def _unescaped(text: str) -> str:
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
 
 
-_TAGS = r"(?:<[^<>]*>\s*)*"
+_TAGS = r"(?:<[^<>]*+>\s*+)*+"
+_LETTER = r"(?:(?!&quot;)[^<\"„“”])"
 _ENTRY = re.compile(
-    rf"<(?:\w+:)?instrText\b[^<>]*>\s*(?:XE|TC)\s*{_TAGS}\s*(?:&quot;|[\"„“”]){_TAGS}"
-    rf"(?P<entry>(?:(?!&quot;)[^<\"“”]|</?(?:\w+:)?(?:r|rPr|instrText|lang|noProof|b|i)\b[^<>]*>)+?)"
+    rf"<(?:\w+:)?instrText\b[^<>]*+>\s*+(?:XE|TC)\s*+{_TAGS}(?:&quot;|[\"„“”]){_TAGS}"
+    rf"(?P<entry>{_LETTER}++(?:(?:</?(?:\w+:)?(?:r|rPr|instrText|lang|noProof|b|i)\b[^<>]*+>\s*+)++{_LETTER}++)*+)"
     rf"{_TAGS}(?:&quot;|[\"“”])"
 )
 

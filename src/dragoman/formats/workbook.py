@@ -19,7 +19,7 @@ from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, children, elements, events, local
-from dragoman.formats.xml_texts import as_value, contents_of, places_of, value_token, values_of
+from dragoman.formats.xml_texts import as_value, contents_of, places_of, tag_with, value_token, values_of
 from dragoman.progress import say
 
 HEADING = "headings of tables, which formulas name"
@@ -82,9 +82,8 @@ def _shared_strings(package: Package, sheets: Sequence[str]) -> Iterator[int]:
         yield from map(int, _SHARED.findall(decoded(package.read(name), name, "xml")[0]))
 
 
-_SHARED = re.compile(
-    r"<(?:\w+:)?c\b[^<>]*\st=\"s\"[^<>]*>(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v\b[^<>]*>(\d+)<", re.DOTALL
-)
+_IN_CELL = r"(?:(?!</?(?:\w+:)?c[\s>/]).)"
+_SHARED = re.compile(rf"{tag_with('c', 't', 's')}{_IN_CELL}*?<(?:\w+:)?v\b[^<>]*>(\d+)<", re.DOTALL)
 
 
 def _hidden_sheets(package: Package, kinds: Mapping[str, str]) -> list[str]:
@@ -205,7 +204,7 @@ def results(texts: formulas.Texts) -> Pass:
 
 
 _RESULT = re.compile(
-    r"<(?:\w+:)?c\b[^<>]*\st=\"str\"[^<>]*>(?P<formula>(?:(?!</(?:\w+:)?c>).)*?)<(?:\w+:)?v\b[^<>]*>(?P<text>[^<]*)<",
+    rf"{tag_with('c', 't', 'str')}(?P<formula>{_IN_CELL}*?)<(?:\w+:)?v\b[^<>]*>(?P<text>[^<]*)<",
     re.DOTALL,
 )
 
@@ -241,7 +240,8 @@ def choices_of(text: str, options: Options) -> Iterator[Unit]:
 
 
 _CHOICES = re.compile(
-    r"<(?:\w+:)?dataValidation\b[^<>]*\stype=\"list\"[^<>]*>\s*<(?:\w+:)?formula1>\s*(?:<(?:\w+:)?f>\s*)?(?:\"|&quot;)((?:(?!&quot;)[^<\"])*)"
+    rf"{tag_with('dataValidation', 'type', 'list')}\s*<(?:\w+:)?formula1>\s*(?:<(?:\w+:)?f>\s*)?(?:\"|&quot;)"
+    r"((?:(?!&quot;)[^<\"])*)"
 )
 
 

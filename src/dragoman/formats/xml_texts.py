@@ -74,6 +74,12 @@ def values_of(names: Mapping[str, Sequence[str]], where: str, kept: str = "") ->
     return units
 
 
+def tag_with(name: str, attribute: str, value: str) -> str:
+    """The pattern of a start tag that has an attribute of this value; not of an empty tag. There is one way to match
+    it: patterns around it do not try it anew for each time that the attribute seems to be there."""
+    return rf'<(?:[\w.-]+:)?{name}(?=[^<>]*?\s{attribute}="{value}")(?=\s)[^<>]*+(?<!/)>'
+
+
 def value_token(text: str, start: int, end: int) -> Token:
     """The text of an attribute's value as readers of XML have it: white space that is written as it is is a space."""
     return Token("text", start, end, html.unescape(re.sub(r"\r\n|[\r\n\t]", " ", text[start:end])))

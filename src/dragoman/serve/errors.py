@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 
 CLIENT_GONE = 499
 """The status of an answer to a client that did not wait; it sees nothing of it."""
+SERVER_FAULTS = frozenset({
+    Error.CANNOT_READ, Error.CANNOT_WRITE, Error.NO_SPACE, Error.DAMAGED, Error.OUT_OF_MEMORY, Error.NO_DEVICE,
+    Error.DIVERGED, Error.EXTERNAL_FAILED, Error.PROCESS_FAILED, Error.IN_USE,
+})  # fmt: skip
+"""Errors of the machine, that no other request would mend: a client gets a status of 500 or more. Their messages are
+about files, devices and processes, never about a client's text, and stand in the server's log."""
 COME_BACK = {429: "5", 503: "5"}
 """Seconds after which a refused request may be sent again, where nobody knows better, by status."""
 

@@ -6,13 +6,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from dragoman.errors import DragomanError, Error
-
-TELLING = frozenset({
-    Error.CANNOT_READ, Error.CANNOT_WRITE, Error.NO_SPACE, Error.DAMAGED, Error.OUT_OF_MEMORY, Error.NO_DEVICE,
-    Error.IN_USE,
-})  # fmt: skip
-"""Errors whose messages are about files and devices of the machine, and never about a client's text."""
+from dragoman.errors import DragomanError
+from dragoman.serve.errors import SERVER_FAULTS
 
 
 def traced(error: BaseException) -> str:
@@ -22,8 +17,9 @@ def traced(error: BaseException) -> str:
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
-        told = f": {link}" if isinstance(link, DragomanError) and link.code in TELLING else ""
-        lines[:0] = [*traceback.format_tb(link.__traceback__), f"{type(link).__module__}.{type(link).__name__}{told}\n"]
+        message = f": {link}" if isinstance(link, DragomanError) and link.code in SERVER_FAULTS else ""
+        kind = f"{type(link).__module__}.{type(link).__name__}"
+        lines[:0] = [*traceback.format_tb(link.__traceback__), f"{kind}{message}\n"]
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     return f"Traceback (messages are left out):\n{''.join(lines)}".rstrip()
 

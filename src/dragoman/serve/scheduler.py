@@ -28,7 +28,9 @@ from dragoman.decoding.continuous_batching import Answer, Asked, Search
 from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part
+from dragoman.progress import say
 from dragoman.serve.fairness import FairQueue, ProcessorTime, Shares, User
+from dragoman.serve.logs import traced
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -402,14 +404,21 @@ class BatchScheduler:
             while True:
                 started = time.monotonic()
                 full = sum(map(len, self.waiting)) >= 2 * self.num_threads  # more than fit into a batch
-                for sentences in self._taken(going, number):
-                    self._begin(sentences, going)
+                taken = self._taken(going, number)
+                under_way = list(itertools.chain(*(batch.sentences for batch in going), *taken))
                 if self.is_stopped:
-                    for batch in going:
-                        for sentence in batch.sentences:
-                            sentence.fail(Cancelled())
+                    for sentence in under_way:
+                        sentence.fail(Cancelled())
                     return
-                done = self._step(going)
+                try:
+                    for sentences in taken:
+                        self._begin(sentences, going)
+                    done = self._step(going)
+                except Exception as error:  # of no batch: nobody knows whose it is, and others want the thread
+                    say(f"what was under way on a thread failed: {traced(error)}")
+                    for sentence in under_way:
+                        sentence.fail(error)
+                    done, going = 0, []
                 if full:
                     self.speed.add(done, (time.monotonic() - started) / self.num_threads)
 
