@@ -51,9 +51,13 @@ def processes(pid: int) -> list[int]:
 
 def memory(pid: int) -> int:
     """Bytes of a process, and those that its children do not share."""
-    total = 0
+    total, own = 0, b""
     for number, one in enumerate(processes(pid)):
         with contextlib.suppress(OSError, ValueError):
+            command = Path(f"/proc/{one}/cmdline").read_bytes()
+            if number and command == own:  # it is being started, with its parent's memory
+                continue
+            own = own or command
             _, resident, shared, *_ = map(int, Path(f"/proc/{one}/statm").read_text().split())
             total += (resident - (shared if number else 0)) * resource.getpagesize()
     return total

@@ -317,6 +317,9 @@ def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, transl
         "a%20b.de.md" in result.headers["content-disposition"] or "a b.de.md" in result.headers["content-disposition"]
     )
     assert server.get(f"/v1/documents/{job['id']}", params={"key": "wrong"}).status_code == 404
+    for path, key, status in (("", job["key"], 200), ("/result", job["key"], 200), ("", "wrong", 404)):
+        headers = {"X-Document-Key": key}
+        assert server.client.get(f"{server.url}/v1/documents/{job['id']}{path}", headers=headers).status_code == status
     removed = server.client.request("DELETE", f"{server.url}/v1/documents/{job['id']}?key={job['key']}")
     assert removed.json() == {"removed": True}
     assert server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).status_code == 404

@@ -207,3 +207,35 @@ def test_work_that_is_given_up_before_its_turn_is_not_begun() -> None:
         threads.shutdown()
 
     asyncio.run(ask())
+
+
+def test_a_lease_takes_as_much_as_there_is_room_for_and_gives_all_of_it_back() -> None:
+    shares = Shares()
+    with shares.lease("a", 100) as take, shares.lease("b", 100) as take_too:
+        assert take(30)
+        assert take(20)
+        assert not take(1)  # half of it is left to others
+        assert take_too(25)
+        assert not take_too(1)
+    assert shares.total == 0
+    assert not shares.held
+
+
+def test_threads_work_for_threads_too() -> None:
+    threads, go_on, begun = FairThreads(2, "test"), threading.Event(), list[str]()
+
+    def work(name: str) -> str:
+        begun.append(name)
+        assert go_on.wait(60)
+        return name
+
+    results = [threads.submit(client, work, client + number) for client in "ab" for number in "12"]
+    assert results[1].cancel()
+    go_on.set()
+    assert [one.result(60) for one in results if not one.cancelled()] == ["a1", "b1", "b2"]
+    assert set(begun) == {"a1", "b1", "b2"}
+    failed = threads.submit("a", lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.result(60)
+    assert threads.submit("a", lambda: 7).result(60) == 7
+    threads.shutdown()

@@ -20,18 +20,18 @@ from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.serve import requests
-from dragoman.serve.api import SERVER_FAULTS
 from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
 from dragoman.serve.corrections import Corrections
 from dragoman.serve.documents import Jobs
-from dragoman.serve.errors import ApiError
+from dragoman.serve.errors import SERVER_FAULTS, ApiError
 from dragoman.serve.scheduler import BatchScheduler, Cancelled, RequestHandle
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Limits, Settings
 from dragoman.serve.state import MAX_WAITING
 from dragoman.serve.store import Store, this_month
 from dragoman.serve.usage import Usage
+from dragoman.text import glossary
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 PAIR = {"source": "en", "target": "de"}
@@ -447,5 +447,47 @@ def test_terms_of_a_glossary_are_no_longer_than_a_text_wherever_they_are_read() 
             assert (
                 await client.post("/v1/translate", json={**TEXT, "glossary": {"hund": "y" * 4000}})
             ).status_code == 200
+
+    asyncio.run(ask())
+
+
+def test_bodies_that_come_at_the_same_time_are_bounded_and_leave_room_for_others() -> None:
+    async def ask() -> None:
+        async with client_of(limits=Limits(deadline_seconds=60, bodies_bytes=4000)) as client:
+            refused = await client.post("/v1/translate", json={**TEXT, "more": "a" * 2500})
+            assert refused.status_code == 429
+            assert int(refused.headers["retry-after"]) >= 1
+            assert (await client.post("/v1/translate", json={**TEXT, "more": "a" * 500})).status_code == 200
+            server = client.server  # type: ignore[attr-defined]
+            assert server.bodies.total == 0
+            with server.bodies.lease("somebody else", 4000) as take:
+                assert take(2000)
+                assert (await client.post("/v1/translate", json={**TEXT, "more": "a" * 1500})).status_code == 429
+                assert (await client.post("/v1/translate", json={**TEXT, "more": "a" * 500})).status_code == 200
+
+    asyncio.run(ask())
+
+
+def test_terms_are_not_read_longer_than_anybody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler looks whether it is still wanted, as a translation does: at its deadline, and when its client goes."""
+    pair = {"source_lang": "en", "target_lang": "de", "entries_format": "tsv"}
+    seen: list[str] = []
+
+    def late(term: str, target: str) -> str:
+        seen.append(term)
+        time.sleep(0.02)
+        return ""
+
+    async def ask() -> None:
+        async with client_of(limits=Limits(deadline_seconds=0.3)) as client:
+            monkeypatch.setattr(glossary, "_fault", late)
+            entries = "\n".join(f"a{number}\tb" for number in range(5000))
+            for path, body in (
+                ("/v2/glossaries", {**pair, "name": "x", "entries": entries}),
+                ("/v1/translate", {**TEXT, "glossary": entries}),
+            ):
+                seen.clear()
+                assert (await client.post(path, json=body)).status_code == 504
+                assert len(seen) < 1000
 
     asyncio.run(ask())

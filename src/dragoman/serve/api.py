@@ -20,19 +20,13 @@ from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
 from dragoman.serve.clients import Client, anonymous, key_of
 from dragoman.serve.corrector import Corrector
-from dragoman.serve.errors import CLIENT_GONE, ApiError
+from dragoman.serve.errors import CLIENT_GONE, SERVER_FAULTS, ApiError
 from dragoman.serve.http import closing_files, parameters_of, read_body
 from dragoman.serve.logs import traced
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle, TooMuch
 from dragoman.serve.state import Server
 
 Result = TypeVar("Result")
-
-SERVER_FAULTS = frozenset({
-    Error.CANNOT_READ, Error.CANNOT_WRITE, Error.NO_SPACE, Error.DAMAGED, Error.OUT_OF_MEMORY, Error.NO_DEVICE,
-    Error.DIVERGED, Error.EXTERNAL_FAILED, Error.PROCESS_FAILED,
-})  # fmt: skip
-"""Errors that no other request would mend: the client gets 500, the server's log has more."""
 
 
 class Load(NamedTuple):
@@ -60,8 +54,7 @@ class Call:
 
     def handle(self) -> RequestHandle:
         """A new handle, which ends at the deadline."""
-        deadline = time.monotonic() + self.server.limits.deadline_seconds
-        return RequestHandle(self.server.service.scheduler, deadline, client=self.client.name)
+        return handle_of(self.server, self.client)
 
     @contextmanager
     def admitted(self, load: Load) -> Iterator[RequestHandle]:
@@ -91,31 +84,42 @@ class Call:
         """
         with nullcontext(self.handle()) if load is None else self.admitted(load) as handle:
             threads = self.server.waiting
-            return await self._done(handle, asyncio.ensure_future(threads.run(handle.client, handle.run, work)))
+            working = asyncio.ensure_future(threads.run(handle.client, handle.run, work))
+            return await until_gone(self.request, self.server, handle, working)
 
-    async def _done(self, handle: RequestHandle, working: "asyncio.Future[Result]") -> Result:
-        """The result of work, unless the client goes away before that."""
-        watching = asyncio.ensure_future(self._gone())
-        both: set[asyncio.Future[Any]] = {working, watching}
-        try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                raise Cancelled
-            return working.result()
-        except asyncio.CancelledError as error:
-            if self.server.stopping:  # uvicorn waits no longer: the client still gets an answer
-                raise Cancelled from error
-            raise
-        finally:
-            watching.cancel()
-            if not working.done():
-                handle.cancel()
-                working.cancel()
 
-    async def _gone(self) -> None:
-        """Wait until the client has closed the connection."""
-        while (await self.request.receive())["type"] != "http.disconnect":
-            pass
+def handle_of(server: Server, client: Client) -> RequestHandle:
+    """A new handle of a client's request, which ends at the deadline."""
+    deadline = time.monotonic() + server.limits.deadline_seconds
+    return RequestHandle(server.service.scheduler, deadline, client=client.name)
+
+
+async def until_gone(
+    request: Request, server: Server, handle: RequestHandle, working: "asyncio.Future[Result]"
+) -> Result:
+    """The result of work, unless the client goes away before that."""
+    watching = asyncio.ensure_future(_gone(request))
+    both: set[asyncio.Future[Any]] = {working, watching}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Cancelled
+        return working.result()
+    except asyncio.CancelledError as error:
+        if server.stopping:  # uvicorn waits no longer: the client still gets an answer
+            raise Cancelled from error
+        raise
+    finally:
+        watching.cancel()
+        if not working.done():
+            handle.cancel()
+            working.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the client has closed the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,8 @@ class Operation:
     status: int = 200
     media: tuple[str, ...] = ("application/json",)
     """The media types of the answer."""
+    headers: tuple[str, ...] = ()
+    """Headers that may be sent, beside those of all operations."""
 
     @property
     def model(self) -> type[BaseModel] | None:
@@ -192,11 +198,14 @@ class Api:
                 client = gate.authenticate(request, key, polls=operation.polls)
             else:  # known when its body is read, which may be no long one where strangers are not served
                 client, files = anonymous(request), files and not gate.key_required
-            body = await read_body(request, server.limits, files=files)
-            is_known = operation.public or bool(key) or not self.key_in_body
-            answer = await server.handlers.run(
-                client.name, self._handled, server, operation, request, body, client if is_known else None
-            )
+            known = client if operation.public or key or not self.key_in_body else None
+            with server.bodies.lease(client.name, server.limits.bodies_bytes) as take:
+                body = await read_body(request, server.limits, take, files=files)
+                handle = handle_of(server, client)
+                working = server.handlers.run(
+                    client.name, handle.run, lambda _: self._handled(server, operation, request, body, known)
+                )
+                answer = await until_gone(request, server, handle, asyncio.ensure_future(working))
             return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
         except Exception as exception:
             return self.refusal(api_error(exception, server), request)

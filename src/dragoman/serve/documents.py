@@ -7,16 +7,13 @@ that were made first.
 import contextlib
 import errno
 import fcntl
-import functools
 import hmac
 import secrets
 import shutil
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
@@ -29,6 +26,7 @@ from dragoman.pipeline.document import Report
 from dragoman.progress import say
 from dragoman.serve.document_process import Bounds, DocumentProcess
 from dragoman.serve.errors import ApiError
+from dragoman.serve.fairness import FairThreads
 from dragoman.serve.logs import traced
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, RequestHandle
@@ -37,9 +35,7 @@ from dragoman.serve.settings import Limits
 from dragoman.serve.usage import Reservation
 
 MAX_RUNNING = 2
-"""Documents that are translated at a time."""
-MAX_RUNNING_OF_CLIENT = 1
-"""Documents of one client that are translated at a time: there is a place for somebody else."""
+"""Documents that are translated at a time, one of a client at most: there is a place for somebody else."""
 KEEP_SECONDS = 3600.0
 """Seconds that a document is kept for after it is done."""
 
@@ -129,17 +125,13 @@ class Jobs:
         self._in_use = _locked(self.folder / LOCK)
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
-        self._turns: dict[str, deque[Callable[[], None]]] = {}
-        """Of each client the work for its documents that wait; the first client is the next one."""
-        self._running: list[str] = []
-        """The clients of documents that are translated."""
-        self._threads = ThreadPoolExecutor(max_workers=MAX_RUNNING, thread_name_prefix="document")
+        self._threads = FairThreads(MAX_RUNNING, "document")
 
     def close(self) -> None:
         """Give up what is under way and delete everything."""
         for job in list(self.jobs.values()):
             job.handle.cancel()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._in_use.close()
 
@@ -177,10 +169,7 @@ class Jobs:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoRoom from error
             raise
-        with self._lock:
-            waiting = self._turns.setdefault(client, deque())
-            waiting.append(functools.partial(self._work, job, kind.name, choices, reserve))
-        self._threads.submit(self._next)
+        self._threads.submit(client, self._work, job, kind.name, choices, reserve)
         return job
 
     def _check_number(self, client: str) -> None:
@@ -205,27 +194,6 @@ class Jobs:
                 if taken > most:
                     taken -= job.bytes
                     self._delete(job)
-
-    def _next(self) -> None:
-        """Do the work of the next document; of none where all that wait are those of clients at work."""
-        with self._lock:
-            free = (one for one in self._turns if self._running.count(one) < MAX_RUNNING_OF_CLIENT)
-            client = next(free, None)
-            if client is None:
-                return
-            work = self._turns[client].popleft()
-            if waiting := self._turns.pop(client):
-                self._turns[client] = waiting  # behind all others
-            self._running.append(client)
-        try:
-            work()
-        finally:
-            with self._lock:
-                self._running.remove(client)
-                is_next = bool(self._turns)
-            if is_next:
-                with contextlib.suppress(RuntimeError):  # the server ends
-                    self._threads.submit(self._next)
 
     def find(self, id: str, key: object) -> Job | None:
         """The document of an id; None if there is none, or if the key is not its key."""

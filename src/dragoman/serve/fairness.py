@@ -5,19 +5,20 @@ A client is its name here: that of a key, or of an address (`clients.py`).
 """
 
 import asyncio
+import functools
 import itertools
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Turn = tuple[str, asyncio.Future[None]]
-"""The client of some work, and a future that is done when it may begin."""
+Turn = tuple[str, Callable[[], None]]
+"""A client, and work for it."""
 
 User = tuple[str, bool]
 """A client, and whether its work is in the background, that of documents."""
@@ -60,6 +61,25 @@ class Shares:
         self.take(client, -amount)
         if self.held[client] <= 0:
             del self.held[client]
+
+    @contextmanager
+    def lease(self, client: str, capacity: float) -> Iterator[Callable[[int], bool]]:
+        """A function that takes more of a capacity for a client, and is False where there is no room for it. What was
+        taken is given back at the end of the block."""
+        taken = 0
+
+        def take(amount: int) -> bool:
+            nonlocal taken
+            if amount > self.room(client, capacity):
+                return False
+            self.take(client, amount)
+            taken += amount
+            return True
+
+        try:
+            yield take
+        finally:
+            self.give(client, taken)
 
 
 class ProcessorTime:
@@ -264,7 +284,7 @@ class FairQueue(Generic[Item]):
 
 
 class FairThreads:
-    """Threads that work for clients in turn. No client has all of them at once. (Called on an event loop alone.)"""
+    """Threads that work for clients in turn. No client has all of them at once."""
 
     def __init__(self, count: int, name: str, processor: ProcessorTime | None = None) -> None:
         """`processor`: counts what clients use it for, REQUEST_SECONDS more for each."""
@@ -279,19 +299,32 @@ class FairThreads:
         """Turns of each client that are waited for or under way: `per_client` at most."""
         self._outside: dict[str, deque[Turn]] = {}
         """Turns of clients who have as many."""
+        self._lock = threading.Lock()
+
+    def submit(self, client: str, work: Callable[..., Result], *given: object) -> Future[Result]:
+        """The result of `work(*given)`, done in a thread when it is the client's turn; not at all if that is given up
+        before."""
+        result: Future[Result] = Future()
+        turn = client, functools.partial(self._do, client, result, work, *given)
+        with self._lock:
+            if self._entered[client] < self.per_client:
+                self._enter(turn)
+            else:
+                self._outside.setdefault(client, deque()).append(turn)
+        return result
 
     async def run(self, client: str, work: Callable[..., Result], *given: object) -> Result:
-        """The result of `work(*given)`, done in a thread when it is the client's turn."""
-        loop = asyncio.get_running_loop()
-        turn = client, loop.create_future()
-        if self._entered[client] < self.per_client:
-            self._enter(turn)
-        else:
-            self._outside.setdefault(client, deque()).append(turn)
-        await turn[1]
-        working = self._threads.submit(self._work, client, work, *given)
-        working.add_done_callback(lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._end, client))
-        return await asyncio.wrap_future(working)
+        """The same for an event loop."""
+        return await asyncio.wrap_future(self.submit(client, work, *given))
+
+    def _do(self, client: str, result: Future[Result], work: Callable[..., Result], *given: object) -> None:
+        if result.set_running_or_notify_cancel():
+            try:
+                result.set_result(self._work(client, work, *given))
+            except BaseException as error:
+                result.set_exception(error)
+        with self._lock, suppress(RuntimeError):  # the server ends: nobody gets a turn any more
+            self._end(client)
 
     def _work(self, client: str, work: Callable[..., Result], *given: object) -> Result:
         if self._processor is None:
@@ -311,12 +344,8 @@ class FairThreads:
 
     def _begin(self) -> None:
         while self._free and (taken := self._turns.take()):
-            [(client, future)] = taken
             self._free -= 1
-            if future.done():  # whoever waited for it has gone
-                self._end(client)
-            else:
-                future.set_result(None)
+            self._threads.submit(taken[0][1])
 
     def _end(self, client: str) -> None:
         self._free += 1

@@ -3,7 +3,7 @@
 import asyncio
 import codecs
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -28,8 +28,11 @@ def route_path(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", "")) or "/"
 
 
-async def read_body(request: Request, limits: Limits, *, files: bool) -> bytes:
-    """The bytes of a body. Raises ApiError for one that is too large (413) or too slow (408)."""
+async def read_body(request: Request, limits: Limits, take: Callable[[int], bool], *, files: bool) -> bytes:
+    """The bytes of a body. `take`: takes room for some; False where there is none.
+
+    Raises ApiError for a body that is too large (413), too slow (408), or too much beside others (429).
+    """
     most = limits.body_bytes + (limits.file_bytes if files else 0)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
@@ -41,6 +44,8 @@ async def read_body(request: Request, limits: Limits, *, files: bool) -> bytes:
                 body += chunk
                 if len(body) > most:
                     raise ApiError(413, f"The body is too large: at most {most:,} bytes are read")
+                if not take(len(chunk)):
+                    raise ApiError(429, "Slowdown: too much is sent at the same time", {"Connection": "close"})
     except TimeoutError as error:
         raise ApiError(
             408, f"The body did not come within {limits.body_seconds:g} s", {"Connection": "close"}

@@ -76,6 +76,7 @@ def _described(api: Api, operation: Operation, method: str, body: dict[str, Any]
         "responses": {str(operation.status): done, **{str(status): _refused(api, status) for status in _ERRORS}},
     }
     parameters = [_parameter(name, "path") for name in re.findall(r"\{(\w+)\}", operation.path)]
+    parameters += [_parameter(name, "header") for name in operation.headers]
     if method == "GET" and operation.model is not None:
         parameters += [_parameter(name, "query") for name in operation.model.model_fields]
         body = None

@@ -21,6 +21,8 @@ class Limits:
     """An interactive request is answered in this time, or told that it cannot be."""
     body_seconds: float = 20.0
     """A body has to have come in this time."""
+    bodies_bytes: int = 2**27
+    """Bytes of all bodies that are held at the same time; a client holds as many as it leaves free, half at most."""
     requests_per_minute: int = 0
     """Of a client without a key, by its address; 0: no limit."""
     documents: int = 64

@@ -14,7 +14,7 @@ from dragoman.progress import say
 from dragoman.serve.clients import Gate
 from dragoman.serve.database import PATIENCE
 from dragoman.serve.documents import Jobs
-from dragoman.serve.fairness import FairThreads
+from dragoman.serve.fairness import FairThreads, Shares
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.memories import CorrectionMemories
 from dragoman.serve.metrics import Metrics
@@ -43,6 +43,8 @@ class Server:
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
         self.jobs = Jobs(self.service, self.metrics, self.limits, settings.work_folder)
+        self.bodies = Shares()
+        """Bytes of bodies that are held."""
         self.handlers = FairThreads(MAX_HANDLERS, "handler", self.service.scheduler.processor)
         self.waiting = FairThreads(MAX_WAITING, "request")
         self.ready = False

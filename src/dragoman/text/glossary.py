@@ -136,6 +136,7 @@ class Glossary:
         places: dict[str, str] = {}
         left_out = []
         for line, term, target in _terms(data, name, languages, plain):
+            check()
             fault = _fault(term, target)
             if fault:
                 left_out.append(_error(Error.WRONG_SHAPE, fault, name, line))
@@ -229,6 +230,7 @@ class Glossary:
         """(rank, term, what a text has to hold for it to be there) by the first letters of that, the longest first."""
         found: dict[str, list[tuple[int, str, str]]] = {}
         for rank, term in enumerate(sorted(self.targets, key=len, reverse=True)):
+            check()
             key = _folded(term) if term == term.lower() else term
             found.setdefault(key[:START], []).append((rank, term, key))
         return found

@@ -47,6 +47,8 @@ from dragoman.text.glossary import Glossary
 
 PartOf = Callable[[int, str], Callable[[RequestHandle], list[Answer]]]
 """The work that translates a part of a text, by its number and its language."""
+DOCUMENT_KEY = "X-Document-Key"
+"""The header for a document's key; in the query, as `key`, it stands in the logs of proxies."""
 CHUNK = 400
 """Characters from which on lines of a streamed text make a part of their own."""
 
@@ -460,7 +462,8 @@ def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
 
 
 def _job(call: Call, given: models.KeyOfDocument) -> Job:
-    job = call.server.jobs.find(call.request.path_params["id"], given.key)
+    key = call.request.headers.get(DOCUMENT_KEY) or given.key
+    job = call.server.jobs.find(call.request.path_params["id"], key)
     if job is None:
         raise ApiError(404, "There is no such document")
     return job
@@ -490,18 +493,20 @@ def _job_record(job: Job) -> dict[str, Any]:
 
 
 @api.operation("GET", "/v1/documents/{id}", "How far a document is",
-               {"state": "translating", "done": 12, "total": 80, "seconds_left": 4}, polls=True)  # fmt: skip
+               {"state": "translating", "done": 12, "total": 80, "seconds_left": 4}, polls=True,
+               headers=(DOCUMENT_KEY,))  # fmt: skip
 def document(call: Call, given: models.KeyOfDocument) -> dict[str, Any]:
     return _job_record(_job(call, given))
 
 
 @api.operation("GET", "/v1/documents/{id}/result", "The translated document", "(a file)",
-               media=("application/octet-stream",))  # fmt: skip
+               media=("application/octet-stream",), headers=(DOCUMENT_KEY,))  # fmt: skip
 def document_result(call: Call, given: models.KeyOfDocument) -> Response:
     return result_of(_job(call, given), "The document is not translated yet")
 
 
-@api.operation("DELETE", "/v1/documents/{id}", "Give a document up, and delete it", {"removed": True})
+@api.operation("DELETE", "/v1/documents/{id}", "Give a document up, and delete it", {"removed": True},
+               headers=(DOCUMENT_KEY,))  # fmt: skip
 def remove_document(call: Call, given: models.KeyOfDocument) -> dict[str, bool]:
     call.server.jobs.remove(_job(call, given))
     return {"removed": True}

@@ -12,7 +12,8 @@ const KEPT_MS = 3_600_000;
 const FIRST_LOOK = 0.5, LONGEST_LOOK = 10; // seconds between two looks at how far a document is
 
 const isUnderWay = (job) => job.state === "queued" || job.state === "translating";
-const addressOf = (job, rest = "") => `v1/documents/${job.id}${rest}?key=${job.key}`;
+const addressOf = (job) => `v1/documents/${job.id}`;
+const keyOf = (job) => ({ "X-Document-Key": job.key }); // an address with it would stand in the logs of proxies
 
 function jobsBefore() {
   return storedInTab.read("documents", []).filter((job) => Date.now() - job.since < KEPT_MS)
@@ -50,7 +51,7 @@ export function useDocuments(limits, settings) {
     let seconds = FIRST_LOOK;
     while (isUnderWay(job)) {
       await pause(seconds, signal);
-      const { name: result, ...now } = await patient(() => getJson(addressOf(job), signal));
+      const { name: result, ...now } = await patient(() => getJson(addressOf(job), signal, keyOf(job)));
       job = { ...job, ...now, result };
       set(job.local, { ...job, retry: null });
       seconds = Math.min(LONGEST_LOOK, Math.max(1.5 * seconds, (now.seconds_left ?? 0) / 4));
@@ -89,13 +90,13 @@ export function useDocuments(limits, settings) {
     controls.current.get(job.local)?.abort();
     controls.current.delete(job.local);
     setJobs((now) => now.filter((one) => one.local !== job.local));
-    if (job.id) remove(addressOf(job), {}).catch(() => { /* it goes by itself within the hour */ });
+    if (job.id) remove(addressOf(job), { key: job.key }).catch(() => { /* it goes by itself within the hour */ });
     announce(t("{name}: removed", { name: job.name }));
   }
 
   async function save(job) {
     try {
-      const data = await (await ask(addressOf(job, "/result"))).blob();
+      const data = await (await ask(`${addressOf(job)}/result`, { headers: keyOf(job) })).blob();
       const link = document.createElement("a");
       link.href = URL.createObjectURL(data);
       link.download = job.result;

@@ -62,7 +62,7 @@ async function jsonOf(answer) {
 
 const sent = (method, body, signal) => ({ method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" }, signal });
 export const askJson = (path, body, signal) => ask(path, sent("POST", body, signal)).then(jsonOf);
-export const getJson = (path, signal) => ask(path, { signal }).then(jsonOf);
+export const getJson = (path, signal, headers) => ask(path, { signal, headers }).then(jsonOf);
 export const remove = (path, body) => ask(path, sent("DELETE", body)).then(jsonOf);
 
 // The events of a stream up to the one called `done`. A stream that ends before it, or is silent for long, is cut.
