@@ -113,7 +113,7 @@ class Service:
     """A service whose documents are done when they are let go."""
 
     def __init__(self) -> None:
-        self.scheduler: Any = SimpleNamespace(is_stopped=False)
+        self.scheduler: Any = SimpleNamespace(is_stopped=False, processor=ProcessorTime())
         self.begun: list[str] = []
         self.changed = threading.Condition()
         self.free = 0
