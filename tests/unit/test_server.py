@@ -255,11 +255,11 @@ def test_a_request_whose_client_left_is_given_up_and_its_neighbour_is_answered(m
     begun, go_on = threading.Event(), threading.Event()
     step = BatchScheduler._step
 
-    def waits(self: BatchScheduler, going: list[Any], turns: Any) -> int:
+    def waits(self: BatchScheduler, going: list[Any]) -> int:
         if going and not go_on.is_set():
             begun.set()
             assert go_on.wait(60)
-        return step(self, going, turns)
+        return step(self, going)
 
     async def ask() -> None:
         async with client_of() as client:
@@ -328,7 +328,7 @@ def test_a_stopping_server_answers_what_waits_and_ends(monkeypatch: pytest.Monke
     """triton-inference-server/server#6349, #8253: a server that stopped left its requests without an answer."""
     begun = threading.Event()
 
-    def waits(self: BatchScheduler, going: list[Any], turns: Any) -> int:
+    def waits(self: BatchScheduler, going: list[Any]) -> int:
         begun.set()
         while not self.is_stopped:
             time.sleep(0.001)
