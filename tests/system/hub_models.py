@@ -3,6 +3,7 @@ learnt from text in ten scripts."""
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ import sentencepiece as spm
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from dragoman.importing.import_run import import_model
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SCRIPTS = [
     "the dog runs over a wet street and a woman looks at the sea",
@@ -189,13 +194,29 @@ def bart(folder: Path, forced: int | None = 0, **changes: Any) -> Any:
     return save(folder, transformers.BartForConditionalGeneration(config), tokenizer)
 
 
+def pegasus(folder: Path, **changes: Any) -> Any:
+    """Pegasus: `<pad>` starts a target, and both sides end with `</s>`."""
+    pieces = [
+        ("<pad>", 0.0),
+        ("</s>", 0.0),
+        ("<mask_1>", 0.0),
+        ("<mask_2>", 0.0),
+        *_unigram(folder)[4:],
+        ("<unk>", 0.0),
+    ]
+    tokenizer = transformers.PegasusTokenizer(vocab=pieces)
+    config = transformers.PegasusConfig(**settings(len(tokenizer), **changes))
+    return save(folder, transformers.PegasusForConditionalGeneration(config), tokenizer)
+
+
 def save(folder: Path, model: Any, tokenizer: Any) -> Any:
     """Save them beside each other, the model with weights that nothing leaves at zero; the tokenizer."""
     torch.manual_seed(7)
     eos = model.config.eos_token_id
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
+        for name, parameter in model.named_parameters():
+            if not (name.endswith("embed_positions.weight") and model.config.model_type in ("marian", "pegasus")):
+                parameter.add_(0.2 * torch.randn_like(parameter))  # and a sinusoid stays one
         if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.normal_(0.0, 0.5)[0, eos] = 7.0
         else:  # the last norm leans towards its vector
@@ -216,6 +237,66 @@ FAMILIES: dict[str, tuple[Callable[..., Any], dict[str, Any], tuple[str, str]]] 
     "mbart": (mbart, {"activation_function": "gelu", "scale_embedding": False}, ("en_XX", "ro_RO")),
     "mbart50": (mbart50, {"activation_function": "gelu_new", "encoder_layers": 1}, ("en_XX", "de_DE")),
     "bart": (bart, {"activation_function": "gelu"}, ("en", "en")),
+    "pegasus": (pegasus, {}, ("en", "en")),
     "bart, nothing forced": (bart, {"forced": None, "scale_embedding": True, "decoder_layers": 1}, ("en", "en")),
 }
 """Maker, settings, and the languages to import it with."""
+
+
+class Both:
+    """A model of theirs, and the run that was made of it."""
+
+    @classmethod
+    def made(cls, name: str, folder: Path) -> "Both":
+        """A model of a family, made and imported in an empty folder."""
+        make, options, languages = FAMILIES[name]
+        (folder / "theirs").mkdir()
+        make(folder / "theirs", **options)
+        import_model(folder / "theirs", folder / "run", *languages)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder / "theirs")
+        return cls(folder, languages, model, transformers.AutoTokenizer.from_pretrained(folder / "theirs"))
+
+    def __init__(self, folder: Path, languages: tuple[str, str], model: Any, tokenizer: Any) -> None:
+        """`folder` holds theirs and run."""
+        self.folder, self.run, self.languages = folder / "theirs", folder / "run", languages
+        self.model, self.tokenizer = model.eval(), tokenizer
+        if "en" not in languages or hasattr(tokenizer, "lang_code_to_token"):
+            tokenizer.src_lang, tokenizer.tgt_lang = languages
+        self.tag = ">>fra<<" if languages[1] == "fra" else ""
+        self.ours = SearchTranslator.load(self.run, device="cpu", ban_unk=False)
+        self.src_order, self.tgt_order = self.order("src"), self.order("tgt")
+
+    def src_ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(self.tag + text, split_special_tokens=True, verbose=False).input_ids)
+
+    def forced(self) -> int | None:
+        """The token that a translation has to begin with."""
+        config, tokenizer = self.model.config, self.tokenizer
+        if config.model_type == "m2m_100" or (config.model_type == "mbart" and config.decoder_start_token_id == 2):
+            lang = self.languages[1]
+            return int(getattr(tokenizer, "lang_code_to_id", {}).get(lang) or tokenizer.convert_tokens_to_ids(lang))
+        return self.model.generation_config.forced_bos_token_id
+
+    def order(self, side: str) -> list[int]:
+        """The id there of each id here, by what they are called."""
+        config, tokenizer = self.model.config, getattr(self.ours.tokenizers, side)
+        special = {PAD_ID: config.pad_token_id, BOS_ID: config.decoder_start_token_id, EOS_ID: config.eos_token_id}
+        inner = getattr(tokenizer, "inner", tokenizer)
+        if hasattr(inner, "order"):
+            return [special.get(index, theirs) for index, theirs in enumerate(inner.order)]
+        vocabulary = {**self.tokenizer.encoder, **getattr(self.tokenizer, "lang_token_to_id", {})}
+        if side == "tgt" and getattr(self.tokenizer, "separate_vocabs", False):
+            vocabulary = self.tokenizer.target_encoder
+        found = []
+        for index, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size))):
+            numbered = re.fullmatch(r"<(\d+)>", piece)  # a row that no entry of their vocabulary has
+            name = piece.rstrip("'") if index > 3 else "<unk>"
+            there = vocabulary[name] if name in vocabulary or not numbered else int(numbered[1])
+            found.append(special.get(index, there))
+        return found
+
+    def ours_of(self, theirs: list[int]) -> list[int]:
+        """Ids of theirs as ours."""
+        back = {theirs: ours for ours, theirs in enumerate(self.tgt_order) if ours > UNK_ID}
+        back |= {self.model.config.eos_token_id: EOS_ID, self.model.config.pad_token_id: PAD_ID}
+        return [back.get(index, UNK_ID) for index in theirs]

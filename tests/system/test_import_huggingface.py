@@ -4,7 +4,6 @@ import contextlib
 import json
 import pickle
 import random
-import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -19,7 +18,7 @@ transformers = pytest.importorskip("transformers")
 
 from tests.errors import raises_error  # noqa: E402
 from tests.system import hub_models  # noqa: E402
-from tests.system.hub_models import FAMILIES  # noqa: E402
+from tests.system.hub_models import FAMILIES, Both  # noqa: E402
 from tests.system.test_export_huggingface import (  # noqa: E402
     PIECES,
     SEPARATE,
@@ -34,58 +33,11 @@ from dragoman.errors import DragomanError, Error  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID  # noqa: E402
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 
 STRINGS = 20_000
-
-
-class Both:
-    """A model of theirs, and the run that was made of it."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        make, options, self.languages = FAMILIES[name]
-        self.folder, self.run = folder / "theirs", folder / "run"
-        self.folder.mkdir()
-        make(self.folder, **options)
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
-        if "en" not in self.languages or hasattr(self.tokenizer, "lang_code_to_token"):
-            self.tokenizer.src_lang, self.tokenizer.tgt_lang = self.languages
-        self.tag = ">>fra<<" if name == "marian, several targets" else ""
-        self.model = transformers.AutoModelForSeq2SeqLM.from_pretrained(self.folder).eval()
-        import_model(self.folder, self.run, *self.languages)
-        self.ours = SearchTranslator.load(self.run, device="cpu", ban_unk=False)
-        self.src_order, self.tgt_order = self.order("src"), self.order("tgt")
-
-    def src_ids(self, text: str) -> list[int]:
-        return list(self.tokenizer(self.tag + text, split_special_tokens=True, verbose=False).input_ids)
-
-    def forced(self) -> int | None:
-        """The token that a translation has to begin with."""
-        config, tokenizer = self.model.config, self.tokenizer
-        if config.model_type == "m2m_100" or (config.model_type == "mbart" and config.decoder_start_token_id == 2):
-            lang = self.languages[1]
-            return int(getattr(tokenizer, "lang_code_to_id", {}).get(lang) or tokenizer.convert_tokens_to_ids(lang))
-        return self.model.generation_config.forced_bos_token_id
-
-    def order(self, side: str) -> list[int]:
-        """The id there of each id here, by what they are called."""
-        config, tokenizer = self.model.config, getattr(self.ours.tokenizers, side)
-        special = {PAD_ID: config.pad_token_id, BOS_ID: config.decoder_start_token_id, EOS_ID: config.eos_token_id}
-        inner = getattr(tokenizer, "inner", tokenizer)
-        if hasattr(inner, "order"):
-            return [special.get(index, theirs) for index, theirs in enumerate(inner.order)]
-        vocabulary = {**self.tokenizer.encoder, **getattr(self.tokenizer, "lang_token_to_id", {})}
-        if side == "tgt" and getattr(self.tokenizer, "separate_vocabs", False):
-            vocabulary = self.tokenizer.target_encoder
-        found = []
-        for index, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size))):
-            numbered = re.fullmatch(r"<(\d+)>", piece)  # a row that no entry of their vocabulary has
-            name = piece.rstrip("'") if index > 3 else "<unk>"
-            there = vocabulary[name] if name in vocabulary or not numbered else int(numbered[1])
-            found.append(special.get(index, there))
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +46,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Both]:
 
     def one(name: str) -> Both:
         if name not in made:
-            made[name] = Both(name, tmp_path_factory.mktemp("hub"))
+            made[name] = Both.made(name, tmp_path_factory.mktemp("hub"))
         return made[name]
 
     return one
@@ -170,19 +122,12 @@ def test_beams_are_theirs(name: str, both: Callable[[str], Both]) -> None:
             if made.model.config.eos_token_id not in sequence[1:]:
                 unfinished += 1
                 continue
-            written = ours.tokenizers.tgt.decode(ours_of(made, sequence[1:]))
+            written = ours.tokenizers.tgt.decode(made.ours_of(sequence[1:]))
             if written != found[row].text:
                 different.append((found[row].score - score, texts[row], written, found[row].text))
     # Theirs let an unfinished hypothesis win at the longest length, where ours want one that is finished.
     assert unfinished <= 20
     assert different == []
-
-
-def ours_of(made: Both, theirs: list[int]) -> list[int]:
-    """Ids of theirs as ours."""
-    back = {theirs: ours for ours, theirs in enumerate(made.tgt_order) if ours > UNK_ID}
-    back |= {made.model.config.eos_token_id: EOS_ID, made.model.config.pad_token_id: PAD_ID}
-    return [back.get(index, UNK_ID) for index in theirs]
 
 
 # -- out again -----------------------------------------------------------------------------------------------------

@@ -53,7 +53,10 @@ class DecodingConfig:
     """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=1000.0)
     """Multiplier of the log probability of tokens already written; 1: none."""
-
+    stopping: Literal["exact", "likely", "full"] = "exact"
+    """When the beam of a sentence is done. `exact`: nothing that may still come can be better than its best. `likely`:
+    `beam_size` hypotheses are finished, and none that goes on is as good as they are at its length of now. `full`:
+    `beam_size` hypotheses are finished. The last two are those of transformers, and stop earlier."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
     that are drawn."""

@@ -80,11 +80,12 @@ class Candidates(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """The n best finished hypotheses of each slot, best first. Places that hold none have score -inf."""
+    """The best finished hypotheses of each slot, best first: `n_best`, or as many as the beam where the stopping rule
+    counts them. Places that hold none have score -inf."""
 
-    tokens: Int[Tensor, "slots n_best length"]  # without <s> and </s>, filled up with <pad>
-    log_probs: Float[Tensor, "slots n_best"]
-    scores: Float[Tensor, "slots n_best"]
+    tokens: Int[Tensor, "slots kept length"]  # without <s> and </s>, filled up with <pad>
+    log_probs: Float[Tensor, "slots kept"]
+    scores: Float[Tensor, "slots kept"]
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,10 @@ def beam_search(
         chosen = going_on(ranked, SPECIALS.eos_id)
         before, beams = beams, _extend(beams, chosen)
 
-        done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, divisor[max_lengths])
+        by_now = divisor[max_lengths] if config.stopping == "exact" else divisor[length]
+        done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, by_now)
+        if config.stopping == "full":
+            done |= finished.scores[:, -1] > -math.inf
         if watch is not None:
             watch(BeamStep(length, before, logits, ranked, finished, done, state))
         closing = slots.close(done.tolist())
@@ -193,14 +197,15 @@ def going_on(ranked: Candidates, eos_id: int) -> Candidates:
 
 
 def cannot_be_overtaken(
-    finished_scores: Float[Tensor, "slots n_best"],
+    finished_scores: Float[Tensor, "slots kept"],
     beams: Beams,
-    longest_divisor: Float[Tensor, " slots"],
+    longest_divisor: Float[Tensor, "*slots"],
 ) -> Bool[Tensor, " slots"]:
-    """True if going on can no longer change a slot's n best finished hypotheses.
+    """True if going on can no longer change a slot's best finished hypotheses.
 
     A log probability only falls as tokens are added, and a divisor only grows. So no prefix can end better than its
-    log probability of now over the divisor of the longest allowed length. Exact: stopping here loses nothing.
+    log probability of now over the divisor of the longest allowed length. Exact: stopping here loses nothing. With the
+    divisor of a shorter one it may lose a better hypothesis.
     """
     best_still_possible = beams.log_probs.amax(dim=1) / longest_divisor
     return finished_scores[:, -1] >= best_still_possible
@@ -214,8 +219,9 @@ def _first_beams(batch: int, beam: int, device: torch.device) -> Beams:
 
 
 def _no_finished(batch: int, config: DecodingConfig, device: torch.device) -> Finished:
-    none = torch.full((batch, config.n_best), -math.inf, device=device)
-    return Finished(torch.empty(batch, config.n_best, 0, dtype=torch.long, device=device), none, none)
+    kept = config.n_best if config.stopping == "exact" else config.beam_size
+    none = torch.full((batch, kept), -math.inf, device=device)
+    return Finished(torch.empty(batch, kept, 0, dtype=torch.long, device=device), none, none)
 
 
 def _extend(beams: Beams, chosen: Candidates) -> Beams:

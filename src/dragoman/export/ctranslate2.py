@@ -42,8 +42,12 @@ MIN_POSITIONS = 1024
 BATCH_SENTENCES = {"greedy": 128, "beam": 64}
 """Sentences of a batch at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
 
-FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk")
-"""The settings of a search that are followed; any other one must be left at its default."""
+FOLLOWED = (
+    "beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk",
+    "stopping",
+)  # fmt: skip
+"""The settings of a search that are followed; any other one must be left at its default. Its stopping rule is its own,
+whatever ours is."""
 
 
 # -- what can be exported ------------------------------------------------------------------------------------------

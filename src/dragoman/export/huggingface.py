@@ -11,7 +11,7 @@ holds a model is an architecture of theirs whose every operation is ours; `huggi
   looked up, and holds any positions, the sinusoid among them, up to the longest sentence.
 
 `generate` with the written generation config is our search: the same candidates, the same penalty on a length that
-counts `</s>`, the same bans, and with `early_stopping="never"` the same stopping rule. What differs:
+counts `</s>`, the same bans, and the same stopping rule (`early_stopping="never"` for `exact`). What differs:
 
 - One `max_length` for all sentences, that of the longest source, where ours is each sentence's own. It bounds what
   an unfinished hypothesis may still reach, so searches of short sentences go on for much longer; `load` gives every
@@ -240,7 +240,7 @@ def _generation(translator: SearchTranslator) -> dict[str, Any]:
     if decoding.beam_size > 1:
         penalty = decoding.length_penalty
         found |= {
-            "early_stopping": "never",
+            "early_stopping": EARLY_STOPPING[decoding.stopping],
             "length_penalty": penalty.alpha if isinstance(penalty, AveragePenalty) else 0.0,
         }
     if decoding.min_length:
@@ -277,6 +277,8 @@ def quietly() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+EARLY_STOPPING: dict[str, bool | str] = {"exact": "never", "likely": False, "full": True}
+"""`early_stopping` there of each `stopping`."""
 SPECIAL_IDS = {
     "pad_token_id": PAD_ID,
     "bos_token_id": BOS_ID,

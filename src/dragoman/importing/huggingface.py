@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from dragoman import config
@@ -29,19 +27,19 @@ from dragoman.export.huggingface import quietly, transformers_library
 from dragoman.export.huggingface_tokenizer import Vocabulary as JointVocabulary
 from dragoman.export.origin import TOKENIZER, Origin, read_origin
 from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.huggingface_settings import Ids, of_model, read_search, require_same, search
+from dragoman.importing.huggingface_tensors import BIAS, EMBEDDINGS, read_tensors
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import BASE, LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
-"""Files of weights that are never opened."""
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu", "gelu_new": "gelu_tanh",
                "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
 """Our names of theirs."""
@@ -74,29 +72,29 @@ FAMILIES = {
 
 def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
-    described, generation = _described(folder)
-    tensors = Tensors(read_tensors(folder))
-    _require_sizes(folder, described, tensors)
+    told, path = read_search(folder)
+    described = _described(folder, told, path)
+    tensors = Weights(read_tensors(folder, described))
     origin = read_origin(folder)
     languages = languages_of(folder, origin, src_lang, tgt_lang)
     sides = (
-        _sides(folder, described, generation, languages)
+        _sides(folder, described, told.get("forced_bos_token_id"), languages)
         if origin is None
-        else _own_sides(folder, tensors, origin, languages)
+        else _own_sides(folder, described, tensors, origin, languages)
     )
     settings, reasons = _settings(described, tensors, sides, BASE if origin is None else origin.position_base)
-    if reasons:
+    spoken = sides.tokenizers.languages
+    decoding, refused = search(told, path, sides.ids, len(spoken.tgt_before) if spoken else 0)
+    if reasons := [*of_model(folder), *reasons, *refused]:
         raise refusal(folder, reasons)
     model = cast(Transformer, build_model(settings, sides.tokenizers).eval())
-    try:
-        with torch.no_grad():
-            _fill(model, tensors, sides, FAMILIES[described.model_type], bool(described.tie_word_embeddings))
-    except (RuntimeError, IndexError) as error:  # a shape that is none of ours
-        raise Error.MISMATCH(f"its weights do not fit its config.json: {error}", file=folder) from error
+    with torch.no_grad():
+        _fill(model, tensors, sides, FAMILIES[described.model_type])
     if left := tensors.left():
         raise refusal(folder, left)
     if origin is None:
-        return Imported(settings, model, sides.tokenizers, sides.languages, "none", _decoding(generation))
+        return Imported(settings, model, sides.tokenizers, sides.languages, "none", decoding)
+    require_same(decoding, origin, path)
     decoding = config.to_dict(origin)["decoding"]
     return Imported(settings, model, sides.tokenizers, languages, origin.normalize, decoding, origin.max_src_tokens)
 
@@ -104,8 +102,8 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _described(folder: Path) -> tuple[Any, Any]:
-    """Its config and its generation config, with the library's defaults for what they do not say."""
+def _described(folder: Path, told: dict[str, Any], path: Path) -> Any:
+    """Its config, with the library's defaults for what it does not say; the library has read the search's as well."""
     kind = read_json(folder / "config.json", dict).get("model_type")
     if kind not in FAMILIES:
         raise Error.CANNOT_IMPORT(
@@ -113,10 +111,10 @@ def _described(folder: Path) -> tuple[Any, Any]:
         )
     transformers = transformers_library()
     with quietly(), _reported(folder / "config.json"):
-        described = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        if (folder / "generation_config.json").exists():
-            return described, transformers.GenerationConfig.from_pretrained(folder, local_files_only=True)
-        return described, transformers.GenerationConfig.from_model_config(described)
+        described = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    with quietly(), _reported(path):
+        transformers.GenerationConfig.from_dict(dict(told))
+    return described
 
 
 @contextlib.contextmanager
@@ -128,72 +126,6 @@ def _reported(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise Error.CANNOT_READ(f"cannot be read: {' '.join(str(error).split())[:300]}", file=path) from error
-
-
-def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """All weights in float32, by their names. Raises DragomanError where they are pickled, missing or damaged."""
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").is_file():
-        files = [folder / "model.safetensors"]
-    elif index.is_file():
-        parts = read_json(index, dict).get("weight_map", {})
-        names = sorted(set(parts.values())) if isinstance(parts, dict) else []
-        if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
-            raise Error.CANNOT_IMPORT("does not say which files hold the weights", file=index)
-        files = [folder / name for name in names]
-    else:
-        pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]
-        if pickles:
-            raise Error.UNSAFE(
-                "a pickle, which may run any code and is not opened; where you trust its maker, convert it: python "
-                '-c "from transformers import AutoModelForSeq2SeqLM as M, AutoTokenizer as T; '
-                f"M.from_pretrained('{folder}').save_pretrained('NEW'); "
-                f"T.from_pretrained('{folder}').save_pretrained('NEW')\", and import NEW",
-                file=folder / pickles[0],
-            )
-        raise Error.MISSING_FILE("has no model.safetensors", file=folder)
-    found: dict[str, Tensor] = {}
-    for path in files:
-        try:
-            found |= {name: tensor.float() for name, tensor in load_file(path).items()}
-        except (OSError, SafetensorError, ValueError) as error:
-            raise Error.DAMAGED(f"cannot be read, or is damaged: {error}", file=path) from error
-    return found
-
-
-def _require_sizes(folder: Path, described: Any, tensors: "Tensors") -> None:
-    """Raises DragomanError where config.json has other sizes than the weights, before anything of them is made."""
-    tgt_rows = described.vocab_size
-    if described.model_type == "marian" and not described.share_encoder_decoder_embeddings:
-        tgt_rows = described.decoder_vocab_size
-    for name, told, found in (
-        ("vocab_size", (described.vocab_size, described.d_model), tuple(tensors.embedding("encoder").shape)),
-        ("decoder_vocab_size", (tgt_rows, described.d_model), tuple(tensors.embedding("decoder").shape)),
-        ("encoder_layers", described.encoder_layers, tensors.layers("encoder")),
-        ("decoder_layers", described.decoder_layers, tensors.layers("decoder")),
-        ("encoder_ffn_dim", described.encoder_ffn_dim, len(tensors["model.encoder.layers.0.fc1.bias"])),
-    ):
-        if told != found:
-            raise Error.MISMATCH(f"{name} is {told}, and the weights have {found}", file=folder / "config.json")
-
-
-class Tensors(Weights):
-    """The weights by their names."""
-
-    def layers(self, side: str) -> int:
-        """The number of a side's layers, by their names."""
-        return len({name.split(".")[3] for name in self.tensors if name.startswith(f"model.{side}.layers.")})
-
-    def embedding(self, side: str) -> Tensor:
-        other = {"encoder": "decoder", "decoder": "encoder"}[side]
-        names = [f"model.{side}.embed_tokens.weight", "model.shared.weight", f"model.{other}.embed_tokens.weight"]
-        if (found := self.get(*names, "lm_head.weight")) is None:
-            raise Error.CANNOT_IMPORT("the weights have no model.shared.weight")
-        return found
-
-    def output(self, tied: bool) -> Tensor:
-        own = self.get("lm_head.weight")
-        return self.embedding("decoder") if own is None or tied else own
 
 
 # -- vocabularies --------------------------------------------------------------------------------------------------
@@ -210,6 +142,7 @@ class Sides:
     tgt_rows: list[int]
     never: int | None
     """The id of ours that no translation holds there: a copy of another row, which takes no part in the output."""
+    ids: Ids
     src_end: bool = True
     interleaved: bool = False
     """The dimensions of the residual path were given another order by our own export."""
@@ -248,17 +181,19 @@ class Entries(NamedTuple):
         return list(names)
 
 
-def _own_sides(folder: Path, tensors: Tensors, origin: Origin, languages: tuple[str, str]) -> Sides:
+def _own_sides(folder: Path, described: Any, tensors: Weights, origin: Origin, languages: tuple[str, str]) -> Sides:
     """The tokenizers that `dragoman export` wrote beside the model."""
     pair = load_tokenizers(folder / TOKENIZER)
     joint = JointVocabulary.of(pair)
-    if tensors.embedding("encoder").size(0) != joint.size:
+    if described.vocab_size != joint.size:
         raise Error.MISMATCH("has other pieces than the model's vocabulary", file=folder / TOKENIZER)
     interleaved = origin.position_layout == "interleaved"
-    return Sides(pair, languages, joint.src_ids, joint.tgt_ids, None, interleaved=interleaved)
+    first = getattr(pair.between(*languages).tgt, "before", ())
+    ids = Ids(unk=UNK_ID, **_ids(described), first=frozenset(first))
+    return Sides(pair, languages, joint.src_ids, joint.tgt_ids, None, ids, interleaved=interleaved)
 
 
-def _sides(folder: Path, described: Any, generation: Any, languages: tuple[str, str]) -> Sides:
+def _sides(folder: Path, described: Any, forced: int | None, languages: tuple[str, str]) -> Sides:
     if (folder / "source.spm").is_file():
         return _marian(folder, described, languages)
     transformers = transformers_library()
@@ -268,7 +203,7 @@ def _sides(folder: Path, described: Any, generation: Any, languages: tuple[str, 
         return _m2m100(folder, described, theirs, languages)
     if not hasattr(theirs, "backend_tokenizer"):
         raise Error.CANNOT_IMPORT(f"a tokenizer of kind {type(theirs).__name__} is not imported", file=folder)
-    return _hub(described, generation, theirs, languages)
+    return _hub(described, forced, theirs, languages)
 
 
 def _ids(described: Any) -> dict[str, int]:
@@ -283,9 +218,21 @@ def _ids(described: Any) -> dict[str, int]:
     return found
 
 
+def _table(path: Path) -> dict[str, int]:
+    """The id of each piece. Raises DragomanError where two have the same, or one has none."""
+    table = read_json(path, dict)
+    if any(type(index) is not int for index in table.values()):
+        raise Error.CANNOT_IMPORT("has a piece whose id is no number", file=path)
+    if len(set(table.values())) < len(table):
+        raise Error.CANNOT_IMPORT("has two pieces with the same id", file=path)
+    if "<unk>" not in table:
+        raise Error.CANNOT_IMPORT("has no <unk>", file=path)
+    return table
+
+
 def _named(ids: dict[str, int], size: int, path: Path) -> list[str]:
     """The piece of each id; an id without one gets its number for a name."""
-    pieces = {index: piece for piece, index in ids.items() if isinstance(index, int)}
+    pieces = {index: piece for piece, index in ids.items()}
     if any(not 0 <= index < size for index in pieces):
         raise Error.CANNOT_IMPORT(f"has ids beyond the {size:,} rows of the model", file=path)
     return [pieces.get(index, f"<{index}>") for index in range(size)]
@@ -301,15 +248,13 @@ def _pieces(names: list[str], model: Path) -> PiecesTokenizer:
 def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     """Two SentencePiece models over one table of ids, or over one each; several targets have tags like `>>deu<<`."""
     path = folder / "vocab.json"
-    table = read_json(path, dict)
+    table = _table(path)
     tgt_table, tgt_size = table, described.vocab_size
     if not described.share_encoder_decoder_embeddings:
         path = folder / "target_vocab.json"
-        tgt_table, tgt_size = read_json(path, dict), described.decoder_vocab_size
+        tgt_table, tgt_size = _table(path), described.decoder_vocab_size
     found = []
     for of_side, size in ((table, described.vocab_size), (tgt_table, tgt_size)):
-        if "<unk>" not in of_side:
-            raise Error.CANNOT_IMPORT("has no <unk>", file=path)
         entries = Entries(_named(of_side, size, path), unk=of_side["<unk>"], **_ids(described))
         rows, never = entries.rows([])
         found.append((rows, entries.names(rows), never))
@@ -321,22 +266,25 @@ def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     if spoken is not None:
         languages = spoken.codes(*languages)
     shared = bool(described.share_encoder_decoder_embeddings)
-    return Sides(TokenizerPair(src, tgt, shared, spoken), languages, src_rows, tgt_rows, never)
+    ids = Ids(unk=tgt_table["<unk>"], **_ids(described))
+    return Sides(TokenizerPair(src, tgt, shared, spoken), languages, src_rows, tgt_rows, never, ids)
 
 
 def _m2m100(folder: Path, described: Any, theirs: Any, languages: tuple[str, str]) -> Sides:
     path = folder / "vocab.json"
-    table = {**read_json(path, dict), **theirs.lang_token_to_id}
-    table = {piece: index for piece, index in table.items() if index < described.vocab_size}
-    entries = Entries(_named(table, described.vocab_size, path), unk=table.get("<unk>", 3), **_ids(described))
+    spoken_there = {piece: index for piece, index in theirs.lang_token_to_id.items() if index < described.vocab_size}
+    table = {**_table(path), **spoken_there}
+    entries = Entries(_named(table, described.vocab_size, path), unk=table["<unk>"], **_ids(described))
     tags = {code: token for code, token in theirs.lang_code_to_token.items() if token in table}
-    rows, never = entries.rows([table[token] for token in tags.values()])
+    first = [table[token] for token in tags.values()]
+    rows, never = entries.rows(first)
     tokenizer = _pieces(entries.names(rows), folder / "sentencepiece.bpe.model")
     spoken = LanguageTags(tags=tags, src_before=[SRC], tgt_before=[TGT])
-    return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), spoken.codes(*languages), rows, rows, never)
+    ids = Ids(entries.pad, entries.unk, entries.start, entries.eos, frozenset(first))
+    return Sides(TokenizerPair(tokenizer, tokenizer, True, spoken), spoken.codes(*languages), rows, rows, never, ids)
 
 
-def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str]) -> Sides:
+def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, str]) -> Sides:
     """A tokenizer of their library. What stands around a text is asked of it: that of an empty one is the frame."""
     size, ids = described.vocab_size, _ids(described)
     added = {piece: index for piece, index in theirs.get_added_vocab().items() if index < size}
@@ -349,16 +297,21 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
     if ids["eos"] not in frame:
         raise Error.CANNOT_IMPORT("its tokenizer does not end a text with </s>")
     end = frame.index(ids["eos"])
-    forced = generation.forced_bos_token_id
+    if theirs.unk_token_id not in range(size):
+        raise Error.CANNOT_IMPORT(f"its tokenizer has {theirs.unk_token_id} for an unknown piece")
+    if not isinstance(forced, int) or not 0 <= forced < size or forced in ids.values():
+        forced = None
+    first = frozenset() if forced is None else frozenset({forced})
     if tags:
         start_is_tag = ids["start"] in added.values() and theirs.convert_ids_to_tokens(ids["start"]) in tags
         if start_is_tag and ids["start"] != added[languages[1]]:
             said = theirs.convert_ids_to_tokens(ids["start"])
             raise Error.MISSING_OPTION(f"its translations begin with {said}", f"give `tgt_lang` {said}")
         forced = None if start_is_tag else added[languages[1]]
+        first = frozenset() if start_is_tag else frozenset(map(added.__getitem__, tags))
     entries = Entries(
         [theirs.convert_ids_to_tokens(index) or f"<{index}>" for index in range(size)],
-        unk=cast(int, theirs.unk_token_id),
+        unk=theirs.unk_token_id,
         **ids,
     )
     read = [*frame[:end], *frame[end + 1 :], *([] if forced is None else [forced]), *map(added.__getitem__, tags)]
@@ -379,13 +332,14 @@ def _hub(described: Any, generation: Any, theirs: Any, languages: tuple[str, str
     )
     is_framed = spoken.src_before or spoken.src_after or spoken.tgt_before
     pair = TokenizerPair(tokenizer, tokenizer, True, spoken if is_framed else None)
-    return Sides(pair, languages, rows, rows, never, src_end=not after)
+    said = Ids(entries.pad, entries.unk, entries.start, entries.eos, first)
+    return Sides(pair, languages, rows, rows, never, said, src_end=not after)
 
 
 # -- settings and weights ------------------------------------------------------------------------------------------
 
 
-def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tuple[TransformerConfig, list[str]]:
+def _settings(described: Any, tensors: Weights, sides: Sides, base: float) -> tuple[TransformerConfig, list[str]]:
     """The settings, and reasons why they are not the whole truth."""
     family = FAMILIES[described.model_type]
     reasons = [
@@ -399,9 +353,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tu
     reasons += problem
     if sides.interleaved and family.position is not None:
         position = {"type": "sinusoidal", "layout": "interleaved"}
-    tied = bool(described.tie_word_embeddings)
-    matrices = tensors.embedding("encoder"), tensors.embedding("decoder"), tensors.output(tied)
-    bias = tensors.get("final_logits_bias")
+    bias = tensors.get(BIAS)
     has_bias = bias is not None and bool(bias.flatten()[sides.tgt_rows].any())
     settings = {
         "d_model": described.d_model,
@@ -416,7 +368,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tu
         "norm_placement": family.norm_placement,
         "embedding_norm": family.embedding_norm,
         "position": position,
-        "tie_embeddings": tying(*matrices, sides.tgt_rows, sides.tokenizers.shared),
+        "tie_embeddings": tying(*map(tensors.__getitem__, EMBEDDINGS), sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": bool(described.scale_embedding),
         "src_end": sides.src_end,
         "output_bias": has_bias or sides.never is not None,
@@ -424,7 +376,7 @@ def _settings(described: Any, tensors: Tensors, sides: Sides, base: float) -> tu
     return config.parse(TransformerConfig, settings, "settings of the imported model"), reasons
 
 
-def _position(family: Family, tensors: Tensors, base: float) -> tuple[dict[str, Any], list[str]]:
+def _position(family: Family, tensors: Weights, base: float) -> tuple[dict[str, Any], list[str]]:
     names = [f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")]
     src, tgt = (tensors.get(name) for name in names)
     if src is None or tgt is None:
@@ -443,7 +395,7 @@ def _is_sinusoid(table: Tensor, position: dict[str, Any]) -> bool:
     return bool((computed - table).abs().max() <= SINUSOID_ERROR)
 
 
-def _fill(model: Transformer, tensors: Tensors, sides: Sides, family: Family, tied: bool) -> None:
+def _fill(model: Transformer, tensors: Weights, sides: Sides, family: Family) -> None:
     """Copy every weight into its place."""
     # A table of positions has them in our order.
     reordered = sides.interleaved and family.position is not None
@@ -451,29 +403,17 @@ def _fill(model: Transformer, tensors: Tensors, sides: Sides, family: Family, ti
     for part in huggingface_weights.parts(model):
         part.take(tensors[part.name], order)
     back = order.argsort()
-    fill_rows(model.src_embedding.tokens.embedding.weight, tensors.embedding("encoder")[:, back], sides.src_rows)
-    fill_rows(model.tgt_embedding.tokens.embedding.weight, tensors.embedding("decoder")[:, back], sides.tgt_rows)
-    fill_rows(model.output.weight, tensors.output(tied)[:, back], sides.tgt_rows)
+    src, tgt, output = (tensors[name][:, back] for name in EMBEDDINGS)
+    fill_rows(model.src_embedding.tokens.embedding.weight, src, sides.src_rows)
+    fill_rows(model.tgt_embedding.tokens.embedding.weight, tgt, sides.tgt_rows)
+    fill_rows(model.output.weight, output, sides.tgt_rows)
     if model.output.bias is not None:
-        bias = tensors.get("final_logits_bias")
-        theirs = torch.zeros(1 + max(sides.tgt_rows)) if bias is None else bias.flatten()
+        bias = tensors.get(BIAS)
+        theirs = torch.zeros(len(output)) if bias is None else bias.flatten()
+        theirs = theirs.masked_fill(theirs == -torch.inf, NEVER)
         rows = [-1 if index == sides.never else row for index, row in enumerate(sides.tgt_rows)]
         fill_rows(model.output.bias, theirs, rows, missing=NEVER)
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             table = tensors[f"model.{side}.embed_positions.weight"]
             embedding.positions.embedding.weight.copy_(table[family.table_offset :])
-
-
-def _decoding(generation: Any) -> dict[str, Any]:
-    """Our settings of the search that `generate` makes of it."""
-    found: dict[str, Any] = {}
-    if (generation.num_beams or 1) > 1:
-        alpha = 1.0 if generation.length_penalty is None else float(generation.length_penalty)
-        penalty = {"type": "average", "alpha": alpha} if alpha > 0 else {"type": "none"}
-        found |= {"beam_size": int(generation.num_beams), "length_penalty": penalty}
-    if generation.no_repeat_ngram_size:
-        found["no_repeat_ngram"] = int(generation.no_repeat_ngram_size)
-    if (generation.repetition_penalty or 1.0) > 1.0:
-        found["repetition_penalty"] = float(generation.repetition_penalty)
-    return found
