@@ -215,7 +215,9 @@ def test_what_cannot_be_represented_is_refused_with_all_reasons(tmp_path: Path) 
     tensors = safetensors_of(folder)
     write_safetensors(folder, {**tensors, "adapter.weight": torch.ones(2)})
     change(folder, decoder_ffn_dim=48, activation_function="relu")
-    assert "do not fit its config.json" in refused(folder, tmp_path / "run")
+    message = refused(folder, tmp_path / "run")
+    assert "adapter.weight: nothing here has its part" in message
+    assert "model.decoder.layers.0.fc1.weight: it is (40, 32), and by config.json (48, 32)" in message
 
 
 def test_a_weight_without_a_part_here_is_refused(tmp_path: Path, both: Callable[[str], Both]) -> None:

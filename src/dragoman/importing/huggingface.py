@@ -266,7 +266,7 @@ def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     if spoken is not None:
         languages = spoken.codes(*languages)
     shared = bool(described.share_encoder_decoder_embeddings)
-    ids = Ids(unk=tgt_table["<unk>"], **_ids(described))
+    ids = Ids(unk=tgt_table["<unk>"], **_ids(described), first=frozenset())
     return Sides(TokenizerPair(src, tgt, shared, spoken), languages, src_rows, tgt_rows, never, ids)
 
 
@@ -353,6 +353,7 @@ def _settings(described: Any, tensors: Weights, sides: Sides, base: float) -> tu
     reasons += problem
     if sides.interleaved and family.position is not None:
         position = {"type": "sinusoidal", "layout": "interleaved"}
+    src, tgt, output = (tensors[name] for name in EMBEDDINGS)
     bias = tensors.get(BIAS)
     has_bias = bias is not None and bool(bias.flatten()[sides.tgt_rows].any())
     settings = {
@@ -368,7 +369,7 @@ def _settings(described: Any, tensors: Weights, sides: Sides, base: float) -> tu
         "norm_placement": family.norm_placement,
         "embedding_norm": family.embedding_norm,
         "position": position,
-        "tie_embeddings": tying(*map(tensors.__getitem__, EMBEDDINGS), sides.tgt_rows, sides.tokenizers.shared),
+        "tie_embeddings": tying(src, tgt, output, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": bool(described.scale_embedding),
         "src_end": sides.src_end,
         "output_bias": has_bias or sides.never is not None,
