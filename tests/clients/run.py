@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ROOT / ".venv-clients"
 CHECKOUTS = Path(os.environ.get("DRAGOMAN_CLIENTS", ROOT.parent / "clients"))
 FIXTURE = ROOT / "tests" / "fixtures" / "run_4f9e9c2" / "finished"
+EXPORTS = ROOT / "tests" / "system" / "test_export_marian.py"
 KEY = "mock_server"
 """The key that DeepL's own tests send to a server that is not theirs."""
 PHRASES = {
@@ -248,6 +249,30 @@ def argos_translate(url: str, folder: Path) -> None:
     checked([str(interpreter), "-m", "pytest", "-q", "-m", "system or not system", str(test)], ROOT)
 
 
+def marian(url: str, folder: Path) -> None:
+    """Marian itself translates what was written for it; it is large, and has an environment of its own."""
+    checked(
+        [sys.executable, "-m", "pytest", "-q", "-m", "system", "-k", "marian_translates", str(EXPORTS)],
+        ROOT, DRAGOMAN_MARIAN=str(python("marian", "pymarian==1.12.42", "numpy")),
+    )  # fmt: skip
+
+
+def bergamot(url: str, folder: Path) -> None:
+    """The module that browsers translate with, in node."""
+    package = "@browsermt/bergamot-translator"
+    own = folder / "bergamot"
+    own.mkdir()
+    if (
+        not shutil.which("npm")
+        or subprocess.run(["npm", "install", "--silent", f"{package}@0.4.9"], cwd=own).returncode
+    ):
+        raise Missing(f"{package} cannot be installed")
+    checked(
+        [sys.executable, "-m", "pytest", "-q", "-m", "system", "-k", "bergamot", str(EXPORTS)],
+        ROOT, DRAGOMAN_BERGAMOT=str(own / "node_modules" / package),
+    )  # fmt: skip
+
+
 def ray_data(url: str, folder: Path) -> None:
     interpreter = python("ray", "-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[dev]", "ray[data]>=2.51")
     test = ROOT / "tests" / "system" / "test_bulk.py"
@@ -262,6 +287,8 @@ CLIENTS: dict[str, tuple[Callable[[str, Path], None], bool]] = {
     "deepl-node": (deepl_node, True),
     "npm translate": (npm_translate, True),
     "Argos Translate": (argos_translate, True),
+    "Marian": (marian, True),
+    "bergamot-translator": (bergamot, True),
     "Ray Data": (ray_data, True),
 }
 """The clients by name, and whether their server asks for a key."""

@@ -20,7 +20,7 @@ from dragoman.data.batch import collate
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import Error
-from dragoman.export import argos, ctranslate2, export
+from dragoman.export import argos, ctranslate2, export, normalization
 from dragoman.export.verify import compare
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
@@ -108,20 +108,22 @@ def test_its_sentencepiece_normalises_as_the_run_does(normalize: str) -> None:
     rng = random.Random(2)
     texts = ["".join(rng.choices([*SPELT, "a", "e", " "], k=rng.randint(0, 12))) for _ in range(400)]
     translator = tiny(normalize=normalize)
-    theirs = spm.SentencePieceProcessor(model_proto=argos.sentencepiece_model(translator))
+    theirs = spm.SentencePieceProcessor(
+        model_proto=normalization.sentencepiece_model(translator.tokenizers.src, translator.normalize)
+    )
     assert theirs.GetPieceSize() == TOKENIZERS.src.vocab_size
     for text in texts:
         assert theirs.encode(text) == TOKENIZERS.src.encode(translator.normalize(text)), ascii(text)
 
 
 def test_nothing_is_replaced_that_normalisation_leaves() -> None:
-    found = dict(argos.replacements(NORMALIZERS["none"]))
+    found = dict(normalization.replacements(NORMALIZERS["none"]))
     assert set(found.values()) == {" "}
     assert {"\t", "\u00a0", "\u3000", "\u2581"} < set(found)
-    composed = dict(argos.replacements(NORMALIZERS["nfc"]))
+    composed = dict(normalization.replacements(NORMALIZERS["nfc"]))
     assert composed["e\u0302\u0323"] == composed["\u00ea\u0323"] == "\u1ec7"
     assert "\ufb01" not in composed
-    assert dict(argos.replacements(NORMALIZERS["nfkc"]))["\ufb01"] == "fi"
+    assert dict(normalization.replacements(NORMALIZERS["nfkc"]))["\ufb01"] == "fi"
 
 
 # -- the package ---------------------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def wrong_positions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     other = train_tokenizers(SentencePieceConfig(vocab_size=40), lambda: iter(LINES), lambda: iter(LINES)).src
-    monkeypatch.setattr(argos, "sentencepiece_model", lambda translator: other.model)
+    monkeypatch.setattr(argos, "sentencepiece_model", lambda tokenizer, normalize: other.model)
 
 
 @pytest.mark.parametrize("mutate", [swapped_projections, wrong_positions, other_pieces])

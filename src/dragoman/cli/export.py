@@ -13,7 +13,12 @@ from dragoman.progress import say
 def export(
     run: Annotated[Path, typer.Argument(help="Run directory, as `dragoman train` leaves it.", show_default=False)],
     folder: Annotated[Path, typer.Argument(help="New folder for the export.", show_default=False)],
-    to: Annotated[str, typer.Option("--to", help="ctranslate2, huggingface, onnx or argos.", show_default=False)],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="ctranslate2, huggingface, onnx, argos, marian or bergamot (browsers).", show_default=False
+        ),
+    ],
     quantize: Annotated[
         str | None, typer.Option(help="Keep weights in fewer bits: int8, float16 ... (what the target has).")
     ] = None,
@@ -21,8 +26,8 @@ def export(
         bool,
         typer.Option(
             "--shortlist",
-            help="For CTranslate2: a list of the target pieces that each source piece may need, learnt from the run's "
-            "training text; with `use_vmap=True` it computes no others.",
+            help="For CTranslate2 and bergamot: a list of the target pieces that each source piece may need, learnt "
+            "from the run's training text; CTranslate2 computes no others with `use_vmap=True`.",
         ),
     ] = False,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare translations of held-out text.")] = True,
@@ -34,7 +39,8 @@ def export(
 
     Up to 1,000 held-out sentences are translated by both. With the run's own float32 weights, all have to be equal but
     for near-ties (scores less than 1e-5 apart); quantized ones may lose 0.3 BLEU, and so may those with a shortlist
-    and all in Argos Translate, which searches in its own way. If not, nothing is left behind and the exit code is 2.
+    and all in Argos Translate and in browsers, which search in their own way. If not, nothing is left behind and the
+    exit code is 2.
 
     Example: dragoman export runs/mine mine-ct2 --to ctranslate2 --quantize int8
     """

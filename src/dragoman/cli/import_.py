@@ -12,7 +12,8 @@ def import_(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="A folder of Hugging Face (model.safetensors) or CTranslate2 (model.bin).", show_default=False
+            help="A folder of Hugging Face (model.safetensors), CTranslate2 (model.bin) or Marian (model.npz).",
+            show_default=False,
         ),
     ],
     run: Annotated[Path, typer.Argument(help="New run directory.", show_default=False)],
@@ -24,7 +25,7 @@ def import_(
     spm: Annotated[
         list[Path] | None,
         typer.Option(
-            help="The SentencePiece model of a folder of CTranslate2; twice: of the source, of the target.",
+            help="The SentencePiece model of a folder of CTranslate2 or Marian; twice: of the source, of the target.",
             show_default=False,
         ),
     ] = None,
@@ -33,8 +34,9 @@ def import_(
 
     Hugging Face: Marian (OPUS-MT), M2M100, NLLB, mBART, BART, Pegasus and Blenderbot, as safetensors; a pickle is never
     opened. CTranslate2: its own converters read models of OpenNMT, fairseq and Marian; convert without
-    `--quantization`. What `dragoman export` wrote becomes the run that it was, and needs no languages. The new run
-    translates, is served, exported and trained on (`dragoman train ... --init-from RUN`).
+    `--quantization`. Marian: its own .npz, with the vocabularies beside it. What `dragoman export` wrote becomes the
+    run that it was, and needs no languages. The new run translates, is served, exported and trained on (`dragoman train
+    ... --init-from RUN`).
 
     Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """

@@ -21,7 +21,6 @@ import torch
 from dragoman import config
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.export import model_card
-from dragoman.export.shortlist import write_shortlist
 from dragoman.export.verify import MADE_UP, Comparison, Engine, compare, held_out, settings_of
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
@@ -63,14 +62,14 @@ def export(
 ) -> None:
     """Write a run into `folder` for another program, which then has to translate held-out text as the run does.
 
-    `shortlist`: the pieces that a source may need stand beside the model (`shortlist.py`, CTranslate2 alone). `tell` is
+    `shortlist`: the pieces that a source may need stand beside the model (`shortlist.py`). `tell` is
     given the comparison, line by line. Raises DragomanError when the folder is there already, the target
     cannot represent the model, or the comparison fails (`Comparison.complaint`); nothing is left behind then.
     """
     run_dir, final = check_run_dir(run), Path(folder)
     module = target(to)
-    if shortlist and to != "ctranslate2":
-        raise Error.UNSUPPORTED(f"`shortlist`: CTranslate2 alone reads one, not {to}")
+    if shortlist and not hasattr(module, "write_shortlist"):
+        raise Error.UNSUPPORTED(f"`shortlist`: CTranslate2 and bergamot alone read one, not {to}")
     if final.exists():
         raise Error.ALREADY_THERE("is there already", "name a new folder, or delete it first", file=final)
     if (task := read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
@@ -93,7 +92,7 @@ def export(
                 module.write(translator, partial, quantize)
                 atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
                 if shortlist:
-                    write_shortlist(run_dir / "prepared" / "train", partial, translator.tokenizers)
+                    module.write_shortlist(run_dir / "prepared" / "train", partial, translator)
             if text is not None:
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
                 kind = ", ".join([*([quantize] if quantize else []), *(["shortlist"] if shortlist else [])])
@@ -213,13 +212,15 @@ def _bytes_of_weights(translator: SearchTranslator) -> int:
 
 TARGETS = {
     "argos": "dragoman.export.argos",
+    "bergamot": "dragoman.export.bergamot",
     "ctranslate2": "dragoman.export.ctranslate2",
     "huggingface": "dragoman.export.huggingface",
+    "marian": "dragoman.export.marian",
     "onnx": "dragoman.export.onnx",
 }
 """The targets of an export and their modules, imported when they are asked for."""
 
-OTHER_SEARCHES = ("argos", "ctranslate2")
+OTHER_SEARCHES = ("argos", "bergamot", "ctranslate2", "marian")
 """The targets that do not find what our search finds, though their probabilities are the same."""
 
 ENGINES = {"ctranslate2": "ctranslate2", "ctranslate2-fast": "ctranslate2"}

@@ -13,16 +13,14 @@ that such a model may have. Argos Translate's ways are its own, and `nearest` go
 - Unless told otherwise (`ARGOS_COMPUTE_TYPE`), it computes in int8 where a processor can, also of float32 weights.
 """
 
-import itertools
 import json
 import re
 import shutil
 import tempfile
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import sentencepiece as spm
 import torch
@@ -31,6 +29,7 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import Error
 from dragoman.export import ctranslate2
+from dragoman.export.normalization import sentencepiece_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.languages.codes import language_of, name_of
@@ -107,7 +106,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
         root = Path(place) / name
         (root / "model").mkdir(parents=True)
         ctranslate2.write_model(translator, root / "model", quantize)
-        (root / "sentencepiece.model").write_bytes(sentencepiece_model(translator))
+        (root / "sentencepiece.model").write_bytes(sentencepiece_model(translator.tokenizers.src, translator.normalize))
         atomic_io.write_text(root / "metadata.json", json.dumps(metadata, indent=4, ensure_ascii=False) + "\n")
         atomic_io.write_text(root / "README.md", README.format(version=__version__, **metadata))
         package = shutil.make_archive(str(root), "zip", place, name)
@@ -123,55 +122,6 @@ def _metadata(translator: SearchTranslator) -> dict[str, str]:
 
 def _code(language: str) -> str:
     return CODES.get(language.lower().replace("-", "_"), language_of(language))
-
-
-def sentencepiece_model(translator: SearchTranslator) -> bytes:
-    """The tokenizer's model, which normalises by itself as `translator` does before it; an imported one does already.
-
-    Raises DragomanError when the library is too old to make it.
-    """
-    if isinstance(translator.tokenizers.src, PiecesTokenizer):
-        return translator.tokenizers.src.model
-    try:
-        spm.SetMinLogLevel(2)  # no word of what it builds
-        normalizer = spm.SentencePieceNormalizer(
-            norm_map=replacements(translator.normalize),
-            add_dummy_prefix=True,
-            escape_whitespaces=True,
-            remove_extra_whitespaces=True,
-        )
-    except (AttributeError, TypeError) as error:
-        raise Error.NOT_INSTALLED(
-            "SentencePiece cannot write its normalisation", "pip install -U sentencepiece"
-        ) from error
-    # Both are messages of one type (protobuf), of which the second holds the normalisation alone: one message that
-    # goes on with another is both of them merged.
-    model: bytes = cast(SentencePieceTokenizer, translator.tokenizers.src).model
-    return model + bytes(normalizer.serialized_model_proto())
-
-
-def replacements(normalize: Callable[[str], str]) -> list[tuple[str, str]]:
-    """Replacements for a text's normalisation and the white space between its pieces: (old, new), longest match first.
-
-    Letters with several marks are known in any order of those; a mark that belongs to none of Unicode's letters stays
-    where it is, though normalisation might move others over it.
-    """
-    found: dict[str, str] = {}
-    composes = normalize("e\u0301") == "\u00e9"
-    for character in map(chr, itertools.chain(range(1, 0xD800), range(0xE000, 0x110000))):  # all but surrogates
-        if unicodedata.is_normalized("NFKD", character) and not character.isspace() and character != WORD_START:
-            continue  # no normalisation does anything to it
-        whole = normalize(character)
-        found[character] = "".join(" " if part.isspace() or part == WORD_START else part for part in whole)
-        apart = unicodedata.normalize("NFD", character)  # a letter and its marks
-        if composes and len(apart) > 1:
-            for order in itertools.permutations(apart[1:]):
-                spelt = apart[0] + "".join(order)
-                for cut in range(1, len(spelt)):
-                    part = unicodedata.normalize("NFC", spelt[:cut]) + spelt[cut:]
-                    if normalize(part) == whole:
-                        found[part] = whole
-    return [(old, new) for old, new in found.items() if old != new]
 
 
 README = """# {from_name} to {to_name}

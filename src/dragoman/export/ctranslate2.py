@@ -20,6 +20,7 @@ from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error, not_installed
+from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
 from dragoman.export.parameter_names import named
 from dragoman.inference.search_translator import SearchTranslator
@@ -107,6 +108,11 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None) -> N
     write_origin(translator, folder)
 
 
+def write_shortlist(prepared: Path, folder: Path, translator: SearchTranslator) -> None:
+    """Write `vmap.txt` beside a model (`shortlist.py`)."""
+    shortlist.write_shortlist(prepared, folder, translator.tokenizers)
+
+
 def write_model(translator: SearchTranslator, folder: Path, quantize: str | None) -> None:
     """Write what CTranslate2 itself reads, as `write` does, and no more."""
     if quantize is not None and quantize not in QUANTIZATIONS:
@@ -184,14 +190,14 @@ def _num_positions(translator: SearchTranslator) -> int:
 
 def _set_embedding(stack: Any, embedding: Any, module: PositionedEmbedding, rows: int | None) -> None:
     """`rows` of the table of positions; None: positions are told inside attention."""
-    embedding.weight = _array(module.tokens.embedding.weight)
+    embedding.weight = _array(module.tokens.vectors())
     stack.scale_embeddings = module.tokens.scale != 1.0
     if rows is not None:
         # A table for positions of any kind: what is not given would be sines in a layout of CTranslate2's own.
-        stack.position_encodings.encodings = _array(_table(module, rows))
+        stack.position_encodings.encodings = _array(position_table(module, rows))
 
 
-def _table(module: PositionedEmbedding, rows: int) -> Tensor:
+def position_table(module: PositionedEmbedding, rows: int) -> Tensor:
     with torch.no_grad():
         table = module.positions(
             0, module.positions.max_len if isinstance(module.positions, LearnedPositions) else rows
@@ -233,12 +239,12 @@ def _set(spec: Any, modules: Sequence[nn.Module], attention: MultiHeadAttention 
         if isinstance(modules[0], nn.LayerNorm):
             spec.beta = _array(modules[0].bias)
         return
-    spec.weight = _array(torch.cat([_for_all_heads(cast(Tensor, one.weight), attention) for one in modules]))
+    spec.weight = _array(torch.cat([for_all_heads(cast(Tensor, one.weight), attention) for one in modules]))
     if modules[0].bias is not None:
-        spec.bias = _array(torch.cat([_for_all_heads(cast(Tensor, one.bias), attention) for one in modules]))
+        spec.bias = _array(torch.cat([for_all_heads(cast(Tensor, one.bias), attention) for one in modules]))
 
 
-def _for_all_heads(values: Tensor, attention: MultiHeadAttention | None) -> Tensor:
+def for_all_heads(values: Tensor, attention: MultiHeadAttention | None) -> Tensor:
     """A projection of keys or values with as many heads as queries have.
 
     CTranslate2 has no grouped queries in an attention to the encoder, so a head that serves a group stands there once

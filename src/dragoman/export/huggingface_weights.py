@@ -91,7 +91,8 @@ def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str,
     attention = layer.self_attention
     d_model = attention.query_proj.in_features
     tables = [model.src_embedding.tokens.embedding.weight, model.tgt_embedding.tokens.embedding.weight]
-    all_tied = all(table is model.output.weight for table in tables)
+    zero_start = model.tgt_embedding.tokens.zero_id is not None  # the output has another row of `<s>`
+    all_tied = all(table is model.output.weight for table in tables) and not zero_start
     feed_forward = cast(FeedForward, layer.feed_forward)
     own: dict[str, dict[str, Any]] = {
         "MarianConfig": {"share_encoder_decoder_embeddings": all_tied, "decoder_vocab_size": vocabulary.size},
@@ -188,7 +189,7 @@ def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Map
         ("decoder", model.tgt_embedding, vocabulary.tgt_ids),
     ):
         name = f"model.{side}"
-        found[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.embedding.weight, ids)
+        found[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.vectors(), ids)
         if offset is None:
             found[f"{name}.embed_positions.weight"] = theirs[f"{name}.embed_positions.weight"]
         else:

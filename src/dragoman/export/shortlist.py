@@ -45,22 +45,31 @@ def write_shortlist(prepared: Path, folder: Path, tokenizers: TokenizerPair) -> 
 
     Raises DragomanError where it keeps none.
     """
+    always, found = learnt(prepared, tokenizers)
+    src_pieces, tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
+    same = set(tgt_pieces)
+    with (folder / FILE).open("w", encoding="utf-8", newline="\n") as file:
+        _write(file, "", [tgt_pieces[index] for index in always])
+        for src, targets in sorted(found.items()):
+            piece = src_pieces[src]
+            copied = [piece] if piece in same else []  # names and numbers stay as they are
+            _write(file, piece, list(dict.fromkeys(copied + [tgt_pieces[index] for index in targets])))
+
+
+def learnt(prepared: Path, tokenizers: TokenizerPair) -> tuple[list[int], dict[int, list[int]]]:
+    """(target ids that every translation may need, those that each source id may need), of a run's training pairs.
+
+    Raises DragomanError where it keeps none.
+    """
     if not prepared.is_dir():
         raise Error.EMPTY(
             "no training pairs to learn a shortlist from, as of a run that was imported",
             "have it teach a small one first (dragoman distil)",
             file=prepared,
         )
-    src_pieces, tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
-    corpus = IdCorpus(prepared, (len(src_pieces), len(tgt_pieces)))
-    found = shortlist(corpus, len(tgt_pieces))
-    same = set(tgt_pieces)
-    with (folder / FILE).open("w", encoding="utf-8", newline="\n") as file:
-        _write(file, "", [tgt_pieces[index] for index in frequent(corpus, len(tgt_pieces))])
-        for src, targets in sorted(found.items()):
-            piece = src_pieces[src]
-            copied = [piece] if piece in same else []  # names and numbers stay as they are
-            _write(file, piece, list(dict.fromkeys(copied + [tgt_pieces[index] for index in targets])))
+    sizes = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
+    corpus = IdCorpus(prepared, sizes)
+    return frequent(corpus, sizes[1]), shortlist(corpus, sizes[1])
 
 
 def _write(file: TextIO, key: str, values: Sequence[str]) -> None:

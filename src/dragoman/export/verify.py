@@ -135,11 +135,11 @@ def compare(
         why = getattr(engine, "writes", "")
         remarks += [f"{other:,} translations compared as it writes them: {why}"] if other else []
         found[0] = written
-    differences, score_difference = [], 0.0
+    differences, score_difference, scored = [], 0.0, getattr(engine, "scored", True)
     for src, ours, theirs in zip(text.sources, *found, strict=True):
         if ours.text != theirs.text:
             differences.append(Difference(src, ours, theirs))
-        elif not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
+        elif scored and not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
             score_difference = abs(ours.score - theirs.score)
     bleu = None
     if text.references:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,17 +20,15 @@ from dragoman.errors import Error
 from dragoman.export.ctranslate2 import entries
 from dragoman.export.origin import TOKENIZER, read_origin
 from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.vocabularies import Sides, languages_in, tokenizer_of
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.positions import BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer, Vocabulary
-from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
+from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of
-from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
-from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
 MAX_BYTES = 16 * 2**30
 VERSIONS = range(2, 7)
@@ -39,15 +37,6 @@ HEADS = {"TransformerBase": 8, "TransformerBig": 16}
 """Heads of the older kinds of model, which do not say them; other kinds do."""
 ACTIVATIONS = {0: "relu", 1: "gelu_tanh", 2: "silu", 3: "gelu"}
 TYPES = {0: torch.float32, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.float16, 5: torch.bfloat16}
-NAMES = {"<blank>": "<pad>"}
-"""Their names of specials that we call otherwise."""
-FRAMES: dict[str, dict[str, list[str]] | None] = {
-    ">>(.+)<<": {"src_before": [TGT]},
-    "__([a-z]{2,3})__": {"src_before": [SRC], "tgt_before": [TGT]},
-    "([a-z]{3}_[A-Z][a-z]{3})": {"src_before": [SRC], "tgt_before": [TGT]},
-    "([a-z]{2}_[A-Z]{2})": None,
-}
-"""Spellings of languages in the vocabularies of OPUS-MT, M2M100, NLLB and mBART, and where they stand in a text."""
 IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positive_positions|scale_alibi)")
 """Names of variables that say nothing about the probabilities."""
 
@@ -115,16 +104,6 @@ def _parsed(data: bytes) -> Variables:
     if rest := len(data) - stream.tell():
         raise ValueError(f"{rest:,} bytes too many")
     return Variables(kind, tensors)
-
-
-class Sides(NamedTuple):
-    """The tokenizers, and of each of their ids the row of their matrices; -1 where they have none."""
-
-    tokenizers: TokenizerPair
-    src_rows: list[int]
-    tgt_rows: list[int]
-    start: str = SPECIALS[BOS_ID]
-    """Their token that a translation begins with; empty: a vector of zeros."""
 
 
 def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence[Path] = ()) -> Imported:
@@ -304,63 +283,10 @@ def _sides(folder: Path, variables: Variables, spm: Sequence[Path], start: str) 
         return Sides(pair, list(range(pair.src.vocab_size)), list(range(pair.tgt.vocab_size)))
     models: list[bytes | None] = [read_bytes(path, MAX_MODEL_BYTES) for path in spm]
     models = models or [None]
-    src = _tokenizer(tokens[0], folder, models[0], start)
+    src = tokenizer_of(tokens[0], folder, models[0], start)
     same = tokens[0] == tokens[1]
-    tgt = src if same and models[0] == models[-1] else _tokenizer(tokens[1], folder, models[-1], start)
-    return Sides(TokenizerPair(src[0], tgt[0], same, _languages(folder, tokens[0])), src[1], tgt[1], start)
-
-
-def _languages(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
-    """The languages that tokens of a vocabulary tell the model; None: there are none, or one that it never needed.
-
-    Raises DragomanError for those of which nothing says where they stand.
-    """
-    for pattern, frame in FRAMES.items():
-        tags = {found[1]: token for token in tokens if (found := re.fullmatch(pattern, token))}
-        if len(tags) > 1 and frame is None:
-            raise Error.CANNOT_IMPORT(
-                f"its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where they stand",
-                "import the model's own folder of Hugging Face",
-                file=folder,
-            )
-        if len(tags) > 1 and frame is not None:
-            return LanguageTags(tags=tags, **frame)
-    return None
-
-
-def _tokenizer(theirs: list[str], folder: Path, spm: bytes | None, start: str) -> tuple[Tokenizer, list[int]]:
-    """A side's tokenizer, and the row of theirs of each of its ids."""
-    names = [NAMES.get(token, token) for token in theirs]
-    place = {name: row for row, name in enumerate(names)}
-    if len(place) < len(names):
-        raise Error.CANNOT_IMPORT("its vocabulary has a token twice", file=folder)
-    needed = [special for special in SPECIALS[1:] if special != SPECIALS[BOS_ID]] + ([start] if start else [])
-    if absent := [special for special in dict.fromkeys(needed) if special not in place]:
-        raise Error.CANNOT_IMPORT(f"its vocabulary has no {' and no '.join(absent)}", file=folder)
-    specials = [place.get(name, -1) for name in SPECIALS]
-    specials[BOS_ID] = place[start] if start else -1
-    rows = [*specials, *(row for row, name in enumerate(names) if row not in specials)]
-    pieces: dict[str, None] = {}
-    for name in (names[row] for row in rows[len(SPECIALS) :]):
-        while name in SPECIALS or name in pieces:  # a `<s>` that no translation begins with is a piece like others
-            name += "'"
-        pieces[name] = None
-    if spm is not None:
-        return PiecesTokenizer(PiecesConfig(vocab_size=len(rows)), Vocabulary(pieces), spm), rows
-    if spaced := next((piece for piece in pieces if piece.split() != [piece]), None):
-        raise Error.MISSING_OPTION(
-            f"its vocabulary has {spaced!r}, and tokens are told by the spaces around them",
-            "name its SentencePiece model with `spm`",
-            file=folder,
-        )
-    if start != SPECIALS[BOS_ID]:
-        raise Error.MISSING_OPTION(
-            "a model of Marian or of Hugging Face, whose tokens are pieces of words",
-            "name its SentencePiece model, or both (source.spm, target.spm), with `spm`",
-            file=folder,
-        )
-    tokenizer = WhitespaceTokenizer(WhitespaceConfig(vocab_size=len(pieces) + len(SPECIALS)), Vocabulary(pieces))
-    return tokenizer, rows
+    tgt = src if same and models[0] == models[-1] else tokenizer_of(tokens[1], folder, models[-1], start)
+    return Sides(TokenizerPair(src[0], tgt[0], same, languages_in(folder, tokens[0])), src[1], tgt[1], start)
 
 
 def _tokens(folder: Path, kind: str, rows: int) -> list[str]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dragoman import config
 from dragoman.errors import Error, writing
-from dragoman.importing import ctranslate2, huggingface
+from dragoman.importing import ctranslate2, huggingface, marian
 from dragoman.importing.base import Imported
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import TOKENIZER
@@ -20,10 +21,11 @@ from dragoman.text.tokenizers.pair import save_tokenizers, tokenizer_settings
 def import_model(
     folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None, spm: Sequence[Path] = ()
 ) -> Path:
-    """Write the model of a folder of Hugging Face or CTranslate2 as the new run directory `run`, and return it.
+    """Write the model of a folder of Hugging Face, CTranslate2 or Marian as the new run directory `run`; return it.
 
     It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
-    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2, or one for each side.
+    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2 or Marian, or one for
+    each side.
 
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
@@ -31,17 +33,15 @@ def import_model(
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=run)
     if not folder.is_dir():
         raise Error.MISSING_FILE("no such folder", file=folder)
-    is_ctranslate2 = (folder / "model.bin").is_file()
-    if not is_ctranslate2 and not (folder / "config.json").is_file():
-        raise Error.CANNOT_IMPORT(
-            "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json", file=folder
+    door = _door(folder)
+    if spm and (door is huggingface or len(spm) > 2):
+        raise Error.CONFLICT(
+            "`spm`: of CTranslate2 or Marian, once or for each side; Hugging Face's folders have theirs"
         )
-    if spm and (not is_ctranslate2 or len(spm) > 2):
-        raise Error.CONFLICT("`spm`: of a folder of CTranslate2, once or for each side; Hugging Face's have their own")
-    if is_ctranslate2:
-        imported = ctranslate2.load(folder, src_lang, tgt_lang, spm)
-    else:
+    if door is huggingface:
         imported = huggingface.load(folder, src_lang, tgt_lang)
+    else:
+        imported = door.load(folder, src_lang, tgt_lang, spm)
     recipe = _recipe(imported, run)
     weights = checkpoint.weights(imported.model)
     with writing(run):
@@ -49,6 +49,20 @@ def import_model(
         save_tokenizers(imported.tokenizers, run / TOKENIZER)
     recipes.of_run(run)  # it reads as any other
     return run
+
+
+def _door(folder: Path) -> Any:
+    """The module that reads a folder. Raises DragomanError for none."""
+    if (folder / "model.bin").is_file():
+        return ctranslate2
+    if (folder / "config.json").is_file():
+        return huggingface
+    if marian.is_marian(folder):
+        return marian
+    raise Error.CANNOT_IMPORT(
+        "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json, Marian a model.npz",
+        file=folder,
+    )
 
 
 def _recipe(imported: Imported, run: Path) -> TranslationRecipe:

@@ -47,11 +47,14 @@ class TransformerConfig(BlockConfig):
     scale_embeddings: bool = True  #: Multiply embeddings by sqrt(d_model).
     src_end: bool = True  #: The encoder sees the `</s>` that each source ends with; OpenNMT-tf's models do not.
     output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
+    zero_start: bool = False  #: A translation begins from a vector of zeros, as in Marian, not from a trained `<s>`.
     shrink_residuals: bool = False
     """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
 
-    def build(self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int) -> "Transformer":
-        """A freshly initialised model.
+    def build(
+        self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int, start_id: int = 2
+    ) -> "Transformer":
+        """A freshly initialised model. `start_id`: `<s>`, which has that id in every vocabulary of ours.
 
         Raises DragomanError when sizes do not fit each other, or three-way tying meets two vocabularies.
         """
@@ -65,6 +68,8 @@ class TransformerConfig(BlockConfig):
             scaled=self.scale_embeddings,
             output_bias=self.output_bias,
         )
+        if self.zero_start:
+            tgt.zero_id = start_id
         model = Transformer(self, src, tgt, output)
         if self.shrink_residuals:
             shrink_residuals(model.encoder_layers)

@@ -17,8 +17,10 @@ class TokenEmbedding(nn.Module):
 
     Scaling lets one matrix serve twice: as output matrix it needs a standard deviation of d_model^-0.5, and as input a
     size that compares with positions of size 1. The vector of `pad_id` is zero at first and stays zero unless an output
-    is tied to the matrix, whose loss trains that row too.
+    is tied to the matrix, whose loss trains that row too. The vector of `zero_id` is zero always, whatever its row is.
     """
+
+    zero_id: int | None = None
 
     def __init__(self, vocab_size: int, d_model: int, pad_id: int, scaled: bool) -> None:
         super().__init__()
@@ -29,7 +31,15 @@ class TokenEmbedding(nn.Module):
         self.embedding.weight.data[pad_id].zero_()
 
     def forward(self, ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape d_model"]:
-        return self.embedding(ids) * self.scale
+        vectors = self.embedding(ids) * self.scale
+        return vectors if self.zero_id is None else vectors.masked_fill((ids == self.zero_id)[..., None], 0.0)
+
+    def vectors(self) -> Float[Tensor, "vocab_size d_model"]:
+        """The matrix as it is looked up, not multiplied."""
+        weight = self.embedding.weight.detach()
+        if self.zero_id is None:
+            return weight
+        return weight.index_fill(0, torch.tensor([self.zero_id], device=weight.device), 0.0)
 
     @torch.no_grad()
     def load_vectors(self, rows: Mapping[int, np.ndarray | Tensor]) -> None:

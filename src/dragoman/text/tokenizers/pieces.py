@@ -39,11 +39,11 @@ class PiecesTokenizer(VocabularyTokenizer):
         super().__init__(config, vocabulary)
         self.model, self._processor = model, processor(model, name)
         # What SentencePiece never writes has no id by way of a text: "__de__" in a text is no tag.
-        self._of_text = {
-            piece: index
-            for piece in (self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize()))
-            if (index := vocabulary.encode(piece)) != UNK_ID
-        }
+        self._of_text = {piece: index for piece in self.model_pieces() if (index := vocabulary.encode(piece)) != UNK_ID}
+
+    def model_pieces(self) -> list[str]:
+        """The pieces of the SentencePiece model, in its own order."""
+        return [self._processor.IdToPiece(number) for number in range(self._processor.GetPieceSize())]
 
     def encode(self, text: str) -> list[int]:
         return [self._of_text.get(piece, UNK_ID) for piece in self._processor.EncodeAsPieces(text)]

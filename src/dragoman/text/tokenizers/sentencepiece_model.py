@@ -1,4 +1,4 @@
-"""Changes to a SentencePiece model that was learnt: pieces that are cut no more, and symbols that always are."""
+"""Changes to a SentencePiece model that was learnt: pieces that are cut no more, symbols that always are, fillers."""
 
 from collections.abc import Collection
 
@@ -27,3 +27,9 @@ def with_symbols(model: bytes, symbols: Collection[str]) -> bytes:
     """The model with further entries, each of which is a piece of its own wherever it stands in a text."""
     entries = [_Entry(piece=symbol, score=0.0, type=_Entry.USER_DEFINED) for symbol in symbols]
     return model + bytes(ModelProto(pieces=entries).SerializeToString())  # of two models one after the other: both
+
+
+def with_fillers(model: bytes, count: int) -> bytes:
+    """The model with `count` further entries that no text is cut into, so that its size is what a program needs."""
+    entries = [_Entry(piece=f"<filler{number}>", score=0.0, type=_Entry.UNUSED) for number in range(count)]
+    return model + bytes(ModelProto(pieces=entries).SerializeToString())
