@@ -26,7 +26,12 @@ from dragoman.runs.atomic_io import read_bytes, replace_bytes
 OPTIONS = "special:model.yml"
 MAX_BYTES = 16 * 2**30
 VERSION, ALIGNMENT = 1, 256
-TYPES = {0x101: np.dtype("<i1"), 0x402: np.dtype("<f2"), 0x404: np.dtype("<f4"), 0x408: np.dtype("<f8")}
+TYPES: dict[int, np.dtype[Any]] = {
+    0x101: np.dtype("<i1"),
+    0x402: np.dtype("<f2"),
+    0x404: np.dtype("<f4"),
+    0x408: np.dtype("<f8"),
+}
 """Numbers of the types that a plain array may have."""
 INTGEMM8 = 0x4101
 SHORTLIST_MAGIC = 0xF11A48D5013417F5
@@ -59,7 +64,7 @@ def quantise(matrix: np.ndarray) -> Quantised:
 
 def write_npz(path: Path, arrays: Mapping[str, np.ndarray], options: Mapping[str, Any]) -> None:
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **{**arrays, OPTIONS: _packed(options)})  # type: ignore[arg-type] # names
+    np.savez(stream, allow_pickle=False, **{**arrays, OPTIONS: _packed(options)})
     replace_bytes(path, stream.getvalue())
 
 
@@ -175,7 +180,7 @@ def _item(name: str, shape: tuple[int, ...], kind: int, body: bytes) -> "np.ndar
         integers = np.frombuffer(body, np.int8, elements)
         rows, columns = shape
         matrix = integers.reshape(shape) if _is_embedding(name) else integers.reshape(columns, rows).T
-        return Quantised(matrix, np.frombuffer(body, "<f4", 1, elements)[0])
+        return Quantised(matrix, np.float32(np.frombuffer(body, "<f4", 1, elements)[0]))
     if kind not in TYPES:
         raise ValueError(f"{name} has values of type {kind:#x}, which are packed for one processor")
     return np.frombuffer(body, TYPES[kind], elements).reshape(shape)
