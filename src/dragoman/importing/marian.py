@@ -278,7 +278,7 @@ def _settings(
         "norm_placement": _placement(options),
         "embedding_norm": bool(_operations(options, "transformer-postprocess-emb")),
         "position": position,
-        "tie_embeddings": tying(*matrices, output, sides.tgt_rows, sides.tokenizers.shared),
+        "tie_embeddings": tying(matrices[0], matrices[1], output, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": not table,
         "output_bias": -1 in sides.tgt_rows or bool(bias.any()),
         "zero_start": True,
@@ -373,7 +373,7 @@ def _tokens(path: Path, size: int) -> list[str]:
         try:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
             # Scalars as they are spelt: a token may be `no`, `1` or `~`.
-            rows = yaml.compose(read_bytes(path, MAX_YAML), Loader=loader).value
+            rows = cast(Any, yaml.compose(read_bytes(path, MAX_YAML), Loader=loader)).value
             found = {int(number.value): str(token.value) for token, number in rows}
         except (yaml.YAMLError, UnicodeDecodeError, AttributeError, ValueError, TypeError, RecursionError) as error:
             raise Error.DAMAGED(f"is no list of tokens and numbers: {str(error)[:200]}", file=path) from error
