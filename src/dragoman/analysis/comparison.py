@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 from dragoman.analysis.marked import marked
 from dragoman.evaluation.comparison import Comparison, Pair, Telling
 from dragoman.languages.codes import name_of
+from dragoman.quality.significance import Test
 from dragoman.runs import atomic_io
 
 BINS = (-100, -40, -25, -15, -8, -3, -0.5, 0.5, 3, 8, 15, 25, 40, 100)
@@ -31,7 +32,7 @@ def write_page(comparison: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
     template = (files("dragoman.analysis") / "comparison.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"p": shown_p, "bars": _bars, "kinds": _kinds, "marked": marked}
+    environment.filters |= {"p": shown_p, "exchanges": exchanges, "bars": _bars, "kinds": _kinds, "marked": marked}
     page = environment.from_string(template).render(
         test=comparison.test,
         first=comparison.first.name,
@@ -53,6 +54,13 @@ def shown_p(value: float) -> str:
     ('< 0.001', '0.031')
     """
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def exchanges(test: Test) -> str:
+    """The exchanges that a p-value is a share of."""
+    if test.exchanges == 1:
+        return "no sentence differs"
+    return f"all {test.exchanges:,} exchanges" if test.exact else f"{test.exchanges:,} random exchanges"
 
 
 def _bars(pair: Pair) -> list[dict[str, float]]:

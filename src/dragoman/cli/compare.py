@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dragoman.analysis.columns import columns
-from dragoman.analysis.comparison import shown_p, write_page
+from dragoman.analysis.comparison import exchanges, shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, Which, given
 from dragoman.errors import Error
@@ -35,7 +35,7 @@ def compare(
         Path | None, typer.Option(help="Glossary (.csv, .xlsx, .tbx ...) whose terms are looked for.")
     ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 1000,
-    trials: Annotated[int, typer.Option(min=100, help="Of approximate randomisation.")] = 10_000,
+    trials: Annotated[int, typer.Option(min=100, help="Of the randomisation test.")] = 10_000,
     lowercase: Lowercase = None,
     tokenize: Tokenizer = None,
     which: Which = "best",
@@ -44,8 +44,9 @@ def compare(
 ) -> None:
     """Compare systems on one test set: is a difference more than chance, where is it, in which sentences?
 
-    Paired bootstrap and approximate randomisation (p-values equal to sacreBLEU's), corrected where several systems are
-    compared with the first; wins and losses, faults by class, and a page with the fifty most telling sentences.
+    A paired randomisation test, exact where few sentences differ, corrected where several systems are compared with the
+    first, with sacreBLEU's p-values beside it; wins and losses, faults by class, and a page with the fifty most telling
+    sentences.
 
     The exit code is 0 if the others are better than the first by the first metric, 3 if that is undecided, and 4 if
     one is worse.
@@ -79,14 +80,18 @@ def _print(comparison: "Comparison", page: Path) -> None:
     titles = {metric.name: metric.title for metric in comparison.metrics}
     for pair in comparison.pairs:
         typer.echo(f"{pair.second.name} beside {comparison.first.name}, {len(comparison.test):,} sentences")
-        head = ("", "first", "second", "better by", "95 % interval", "p boot", "p rand", "p", "won", "lost", "")
-        rows: list[tuple[str, ...]] = [head]
+        corrected = ("p Holm",) if len(comparison.pairs) > 1 else ()
+        head = ("", "first", "second", "better by", "95 % interval", "p", *corrected, "won", "lost")
+        rows: list[tuple[str, ...]] = [(*head, "", "sacreBLEU bs", "sacreBLEU ar")]
         for test in pair.tests:
             interval = f"{test.low:+.2f} to {test.high:+.2f}"
-            p_values = (shown_p(value) for value in (test.p_bootstrap, test.p_randomised, test.p_corrected))
+            p_values = test.p, *((test.p_corrected,) if corrected else ())
             figures = (f"{test.first:.2f}", f"{test.second:.2f}", f"{test.difference:+.2f}", interval)
-            rows.append((titles[test.metric], *figures, *p_values, str(test.wins), str(test.losses), test.verdict))
-        typer.echo(columns(rows, left=(0, len(head) - 1)))
+            verdict = (*map(shown_p, p_values), str(test.wins), str(test.losses), test.verdict)
+            theirs = shown_p(test.p_sacrebleu_bs), shown_p(test.p_sacrebleu_ar)
+            rows.append((titles[test.metric], *figures, *verdict, *theirs))
+        typer.echo(columns(rows, left=(0, len(head))))
+        typer.echo("p: " + "; ".join(f"{titles[test.metric]} {exchanges(test)}" for test in pair.tests))
         if pair.classes:
             shown = (f"{kind} {row.first_alone}/{row.second_alone}" for kind, row in pair.classes.items())
             typer.echo("faults that one has alone (first/second): " + ", ".join(shown))

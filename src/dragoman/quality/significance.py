@@ -1,9 +1,11 @@
-"""Is the difference between two systems more than chance? Paired tests over the sentences of one test set.
+"""A paired test of the difference between two systems on one test set.
 
-Paired bootstrap resampling (Koehn 2004) draws test sets from the sentences, with replacement: how often is the
-difference as large as the one seen, around its mean? Approximate randomisation (Riezler and Maxwell 2005) exchanges the
-two systems' outputs of random sentences: were they one system, the difference would be as large as often as that.
-Random numbers, sums and the count are those of sacreBLEU's `PairedTest`, so that p-values are equal to its own.
+Randomisation test (Riezler and Maxwell 2005): were the two systems one, their outputs of a sentence could be exchanged.
+The p-value is the share of exchanges with a difference at least as large as the observed one. Sentences with equal
+statistics do not matter, so all exchanges of the others are counted where they are few (Fisher 1935); else a random
+sample of them, the observed one included (Phipson and Smyth 2010). Paired bootstrap resampling (Koehn 2004) gives the
+interval of the difference. The p-values of sacreBLEU's `PairedTest` stand beside under its name: it leaves ties out, so
+that two equal outputs have p = 1 / (n + 1) (multeval 3 and 5, from which it has the rule).
 """
 
 from collections.abc import Sequence
@@ -19,11 +21,11 @@ RESAMPLES = 1000
 TRIALS = 10_000
 LEVEL = 0.05
 """The probability of an error of the first kind below which a difference counts as one."""
+EXACT = 16
+"""Sentences with different statistics up to which all 2^n exchanges are counted."""
 _VALUES_AT_ONCE = 2**22
 ROUNDING = 1e-9
-"""Figures of the same sentences, added up in another order, differ by less. A verdict counts differences that are as
-large as the one seen, but for rounding; sacreBLEU leaves ties out, and gives two equal outputs p = 1 / (n + 1).
-"""
+"""Figures of the same sentences, added up in another order, differ by less, as a share of the figure."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,21 @@ class Test:
     low: float
     """The 95 % interval of the difference, by the bootstrap's percentiles."""
     high: float
-    p_bootstrap: float
-    """As sacreBLEU counts: without ties. So is the next one."""
-    p_randomised: float
     effect: float
     """The mean difference of a sentence by the standard deviation of that (Cohen's d of paired samples)."""
     wins: int
     """Sentences that the second translates better, by themselves."""
     losses: int
     p: float
-    """The larger p-value of the two tests, with ties counted."""
+    """Of the randomisation test, two-sided, with ties counted."""
+    exchanges: int
+    """The number of exchanges that `p` is a share of."""
+    exact: bool
+    """True where these are all of them."""
+    p_sacrebleu_bs: float
+    """sacreBLEU's p-value by paired bootstrap resampling, which leaves ties out."""
+    p_sacrebleu_ar: float
+    """sacreBLEU's p-value by approximate randomisation, which leaves ties out."""
     p_corrected: float
     """The same, after Holm's correction where several systems are compared."""
 
@@ -70,31 +77,38 @@ def paired_test(
     trials: int = TRIALS,
     seed: int = SEED,
 ) -> Test:
-    """Both tests on the statistics of two systems, (sentences, statistics) each."""
+    """The test on the statistics of two systems, (sentences, statistics) each.
+
+    resamples: of the bootstrap. trials: exchanges that are drawn where there are too many to count them all.
+    """
     scores = metric.score(first.sum(axis=0)), metric.score(second.sum(axis=0))
-    difference = metric.better(scores[1], scores[0])
-    seen = abs(scores[0] - scores[1])
+    observed = abs(scores[0] - scores[1])
     one, other = bootstrap(metric, [first, second], resamples, seed)
     drawn = np.array([metric.better(b, a) for a, b in zip(one, other, strict=True)])
     low, high = np.percentile(drawn, [2.5, 97.5])
     spread = np.abs(other - one)
     by_line = sentence_differences(metric, first, second)
     deviation = float(by_line.std(ddof=1)) if len(by_line) > 1 else 0.0
-    by_chance = spread - spread.mean(), randomised(metric, first, second, trials, seed)
-    p = max(p_value(differences, seen - ROUNDING) for differences in by_chance)
+    exchanged = randomised(metric, first, second, trials, seed)
+    every = all_exchanges(metric, first, second)
+    counted, itself = (exchanged, 1) if every is None else (every, 0)
+    as_large = counted >= observed - ROUNDING * max(map(abs, scores))
+    p = (int(as_large.sum()) + itself) / (len(counted) + itself)
     return Test(
         metric=metric.name,
         first=scores[0],
         second=scores[1],
-        difference=difference,
+        difference=metric.better(scores[1], scores[0]),
         low=float(low),
         high=float(high),
-        p_bootstrap=p_value(by_chance[0], seen),
-        p_randomised=p_value(by_chance[1], seen),
         effect=float(by_line.mean()) / deviation if deviation else 0.0,
         wins=int((by_line > 0).sum()),
         losses=int((by_line < 0).sum()),
         p=p,
+        exchanges=len(counted) + itself,
+        exact=every is not None,
+        p_sacrebleu_bs=_sacrebleus(spread - spread.mean(), observed),
+        p_sacrebleu_ar=_sacrebleus(exchanged, observed),
         p_corrected=p,
     )
 
@@ -128,9 +142,23 @@ def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: in
     return np.array(found)
 
 
-def p_value(differences: FloatArray, seen: float) -> float:
-    """The share of differences above the one that was seen, which counts as one of them."""
-    return (int((differences > seen).sum()) + 1) / (len(differences) + 1)
+def all_exchanges(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray | None:
+    """The absolute differences of all 2^n exchanges of the n sentences with different statistics; None: n > `EXACT`."""
+    changes = (second - first)[(first != second).any(axis=1)]
+    if len(changes) > EXACT:
+        return None
+    chosen = (np.arange(2 ** len(changes))[:, None] >> np.arange(len(changes))) & 1
+    moved = chosen @ changes
+    # The last half exchanges what the first half keeps: the same differences again.
+    moved = moved[: max(1, len(moved) // 2)]
+    pairs = zip(first.sum(axis=0) + moved, second.sum(axis=0) - moved, strict=True)
+    half = np.array([abs(metric.score(a) - metric.score(b)) for a, b in pairs])
+    return np.tile(half, 2 if len(changes) else 1)
+
+
+def _sacrebleus(differences: FloatArray, observed: float) -> float:
+    """The share of larger differences, the observed one added: sacreBLEU's rule."""
+    return (int((differences > observed).sum()) + 1) / (len(differences) + 1)
 
 
 def sentence_differences(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray:
