@@ -18,7 +18,7 @@ from dragoman.experiments.speed import measured_speed
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import check_changes, default_recipe, recipe_for_collection
+from dragoman.tasks.auto_recipe import check_changes, default_recipe, recipe_for_collection, with_room
 from dragoman.tasks.base import Result
 from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
@@ -229,7 +229,7 @@ def _settings(
         sizing["budget"] = Budget(seconds, functools.partial(measured_speed, device, seconds))
     if collection is not None:
         data = recipe_for_collection(collection, languages, str(directory), **sizing)
-        data = config.override_kinds(TranslationRecipe, data, changes)
+        data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
         return recipes.parsed(data, "settings for a folder of files"), None
     general = None
     if init_from is not None:
@@ -248,7 +248,7 @@ def _settings(
         doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
         **sizing,
     )
-    data = config.override_kinds(TranslationRecipe, data, changes)
+    data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
     return config.parse(TranslationRecipe, data, "settings for two files"), general
 
 

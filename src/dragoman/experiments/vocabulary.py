@@ -219,12 +219,39 @@ def _hub(side: HubTokenizer, kept: list[int], new: Sequence[str], tags: set[str]
     for place, piece in enumerate(new, start=first):
         plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         added.append({"id": place, "content": piece, "special": piece in tags, **plain})
+    if any(piece not in tags for piece in new):
+        _join_symbols(described)
     described |= {"added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
     order = [*(numbers[side.order[index]] for index in kept), *range(first, first + len(new))]
     changed = HubTokenizer(
         replace(side.config, vocab_size=len(order)), json.dumps(described, ensure_ascii=False).encode(), order
     )
     return changed, kept
+
+
+def _join_symbols(described: dict[str, Any]) -> None:
+    """Let a text begin with a space but not what stands behind a symbol: the library prepares each stretch between
+    symbols by itself, as if it were a text. White space at the ends of a text is for `HubTokenizer` then."""
+
+    def steps(kind: str) -> list[dict[str, Any]]:
+        one = described[kind]
+        several = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}[kind]
+        return [] if one is None else list(one[several]) if one["type"] == "Sequence" else [one]
+
+    spelling = [one for one in steps("normalizer") if one["type"] != "Strip"]
+    cutting: list[dict[str, Any]] = []
+    for one in steps("pre_tokenizer"):
+        prefix = {"type": "Metaspace", "prepend_scheme": "first"}
+        if one["type"] == "WhitespaceSplit":
+            spelling.append({"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "})
+        elif one["type"] == "Metaspace" and one.get("prepend_scheme", "always") == "always":
+            cutting.append({"split": True, **one, **prefix})
+        elif one["type"] == "ByteLevel" and one["add_prefix_space"]:
+            cutting += [{**prefix, "replacement": " ", "split": False}, {**one, "add_prefix_space": False}]
+        else:
+            cutting.append(one)
+    described["normalizer"] = {"type": "Sequence", "normalizers": spelling}
+    described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": cutting}
 
 
 def _three(merge: Any) -> tuple[str, str, str]:

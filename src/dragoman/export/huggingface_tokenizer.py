@@ -34,12 +34,18 @@ from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from dragoman.text.tokenizers.symbols import symbol_pattern, unknown_white_space
 
 TARGET_MARK = "\n"
 """The beginning of the names of target pieces where source and target have a vocabulary each."""
 
 _SWAPPED = "\U0010ffff"
 """Stands for one of two characters while they change places; Unicode promises that no text has it."""
+
+_STANDS_IN = [chr(0xFDD0 + place) for place in range(32)] + [
+    chr(0x10000 * plane + last) for plane in range(16) for last in (0xFFFE, 0xFFFF)
+]
+"""Code points that no text has either, each for a symbol that is to be one character while pieces are looked for."""
 
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """The white space of `str.split`; the library's own is less."""
@@ -83,6 +89,9 @@ def problems(tokenizers: TokenizerPair) -> list[str]:
         )
     if kinds.keys() == {"hub"}:
         return []
+    most = max(len(getattr(side, "symbols", ())) for side in (bare(tokenizers.src), bare(tokenizers.tgt)))
+    if most > len(_STANDS_IN):
+        return [f"tokenizer.user_defined_symbols: {most:,}, and tokenizer.json has room for {len(_STANDS_IN)}"]
     return [
         f"tokenizer {{type: {kind}}}: its rules are code, which tokenizer.json has no place for: train with tokenizer "
         f"{{type: sentencepiece}} (or {', '.join(other for other in PARTS if other != 'sentencepiece')})"
@@ -258,10 +267,20 @@ def _single_spaces(more: str = "") -> list[Any]:
 
 
 def _sentencepiece(tokenizer: SentencePieceTokenizer, behind: list[str]) -> _Parts:
-    from tokenizers import Regex, decoders, models, pre_tokenizers
+    from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
-    pieces, bytes_too = pieces_of(tokenizer), tokenizer.config.byte_fallback
+    bytes_too, keeps = tokenizer.config.byte_fallback, tokenizer.config.white_space == "keep"
+    # A symbol is one character that nothing is merged with, the longest symbols first.
+    ordered = sorted(tokenizer.symbols.items(), key=lambda one: -len(one[1]))
+    stands_in = {index: (symbol, one) for (index, symbol), one in zip(ordered, _STANDS_IN, strict=False)}
+    pieces = [stands_in[index][1] if index in stands_in else piece for index, piece in enumerate(pieces_of(tokenizer))]
     words: Any = pre_tokenizers.Metaspace(WORD_START, "always", split=True)
+    spaces = _single_spaces(more=WORD_START)
+    if keeps:
+        unknown = "".join(map(chr, unknown_white_space(lambda letter: letter in tokenizer.symbols.values())))
+        space = normalizers.Replace(Regex(f"[{re.escape(unknown + WORD_START)} ]"), WORD_START)
+        spaces, words = [space, normalizers.Prepend(WORD_START)], pre_tokenizers.Split(WORD_START, "merged_with_next")
+    before = [normalizers.Replace(symbol, one) for symbol, one in stands_in.values()]
     if tokenizer.config.algorithm == "bpe":
         ids = {piece: index for index, piece in enumerate([*pieces, *behind])}
         merges = [
@@ -288,9 +307,10 @@ def _sentencepiece(tokenizer: SentencePieceTokenizer, behind: list[str]) -> _Par
         decoders.Replace(WORD_START, " "),
         decoders.ByteFallback(),
         decoders.Fuse(),
-        decoders.Strip(" ", left=2**31, right=0),
+        decoders.Strip(" ", left=1 if keeps else 2**31, right=0),
+        *(decoders.Replace(one, symbol) for symbol, one in stands_in.values()),
     ]
-    return _Parts(_single_spaces(more=WORD_START), words, model, reading)
+    return _Parts([*before, *spaces], words, model, reading)
 
 
 def _unmatched(special: str, tokenizer: SentencePieceTokenizer) -> float:
@@ -327,7 +347,7 @@ def _characters(tokenizer: Tokenizer, behind: list[str]) -> _Parts:
     swap = [(WORD_START, _SWAPPED), (" ", WORD_START), (_SWAPPED, " ")]
     return _Parts(
         [normalizers.Replace(old, new) for old, new in swap],
-        pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated"),
+        pre_tokenizers.Split(Regex(rf"{symbol_pattern(tokenizer.config.user_defined_symbols)}|[\s\S]"), "isolated"),
         _word_level(tokenizer, behind),
         [decoders.Replace(old, new) for old, new in swap] + [decoders.Fuse()],
     )

@@ -150,6 +150,15 @@ def settings_of(size: Size) -> dict[str, Any]:
     }
 
 
+def with_room(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """The settings with batches in which the longest pair has room, where nobody chose `training.batch_tokens`."""
+    longest = data["corpus"].get("max_tokens")
+    if not isinstance(longest, int) or any(change.startswith("training.batch_tokens=") for change in changes):
+        return data
+    training = data["training"]
+    return {**data, "training": {**training, "batch_tokens": max(training["batch_tokens"], longest + 1)}}
+
+
 def check_changes(changes: Sequence[str], run_dir: str, init_from: str | None = None) -> None:
     """Raises DragomanError for changes of settings that suit a corpus of no size: before it is read, which is long."""
     there = {"type": "files", "src": "corpus.src", "tgt": "corpus.tgt"}

@@ -17,6 +17,7 @@ NORMALIZERS: dict[str, Callable[[str], str]] = {
 
 
 def spelling_of(corpus: Any) -> Callable[[str], str]:
-    """A function that prepares a text for the tokenizer, by the settings `normalize` and `lowercase` of a corpus."""
+    """A function that prepares a text for the tokenizer, by the settings `normalize` and `lowercase` of a corpus, which
+    pairs do not have."""
     normalize = NORMALIZERS[corpus.normalize]
-    return (lambda text: normalize(text).lower()) if corpus.lowercase else normalize
+    return (lambda text: normalize(text).lower()) if getattr(corpus, "lowercase", False) else normalize

@@ -184,7 +184,7 @@ class ClassificationJob(ClassifierJob):
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer)
+        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         model = self.recipe.model.build(
             vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID

@@ -23,7 +23,7 @@ from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource
-from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
@@ -68,7 +68,7 @@ class LanguageModellingJob(Job):
     recipe: LanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer)
+        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
         model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
         model(torch.ones(1, self.recipe.corpus.block_len, dtype=torch.long)).sum().backward()
         return model

@@ -19,6 +19,7 @@ from dragoman.tasks.base import Files, Job, RecipeSettings, refuse_search, score
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
+from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import SentencePieceConfig, SingleConfig, check_tokenizers
@@ -55,7 +56,7 @@ class MaskedLanguageModellingJob(Job):
     recipe: MaskedLanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer)
+        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
         mask = torch.tensor([[True, True, True], [True, False, False]])

@@ -42,7 +42,7 @@ from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source
 from dragoman.text.lines import find, read_lines
-from dragoman.text.normalize import NORMALIZERS
+from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import PairSource, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
@@ -107,7 +107,7 @@ class TranslationJob(Job):
     stream: Stream | None = None
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer)
+        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         tokenizer: Any = self.recipe.tokenizer
         sizes = [expected_vocabulary(getattr(tokenizer, side, tokenizer)) for side in ("src", "tgt")]

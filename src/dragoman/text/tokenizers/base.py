@@ -145,17 +145,20 @@ class Vocabulary:
         assert self._ids.keys().isdisjoint(SPECIALS), "a special among the pieces"
 
     @classmethod
-    def of_tokens(cls, tokens: Iterable[str], *, max_size: int | None = None, min_count: int = 1) -> "Vocabulary":
-        """The most frequent tokens, ties in code point order; `max_size` includes the specials.
+    def of_tokens(
+        cls, tokens: Iterable[str], *, max_size: int | None = None, min_count: int = 1, first: Sequence[str] = ()
+    ) -> "Vocabulary":
+        """The tokens `first` and the most frequent ones, ties in code point order; `max_size` includes the specials.
 
         Raises DragomanError when no token is left.
         """
-        counts: Mapping[str, int] = Counter(token for token in tokens if token not in SPECIALS)
+        known = {*SPECIALS, *first}
+        counts: Mapping[str, int] = Counter(token for token in tokens if token not in known)
         entries = ((-count, token) for token, count in counts.items() if count >= min_count)
-        ordered = sorted(entries) if max_size is None else heapq.nsmallest(max_size - len(SPECIALS), entries)
+        ordered = sorted(entries) if max_size is None else heapq.nsmallest(max(0, max_size - len(known)), entries)
         if not ordered:
             raise Error.EMPTY(f"the vocabulary is empty: the training text has no token at least {min_count} times")
-        return cls(token for _, token in ordered)
+        return cls([*first, *(token for _, token in ordered)])
 
     def __len__(self) -> int:
         return len(self._pieces)

@@ -4,6 +4,7 @@ The library cuts the text and gives ids of theirs; `order.json` says which of th
 vocabularies here begin with the same four specials.
 """
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -44,7 +45,9 @@ class HubTokenizer(Tokenizer):
             raise Error.DAMAGED(f" does not fit {_ORDER_FILE}: one of them is damaged", file=name)
         self._ours = {theirs: ours for ours, theirs in enumerate(order)}
         # Some of their models find a special in a text that spells it; a text is a text here.
-        special = [index for index, one in self._theirs.get_added_tokens_decoder().items() if one.special]
+        added = self._theirs.get_added_tokens_decoder()
+        special = [index for index, one in added.items() if one.special]
+        self._symbols = {index: one.content for index, one in added.items() if not one.special}
         self._of_text = self._ours | dict.fromkeys([*special, order[UNK_ID]], UNK_ID)
         names: dict[str, int] = {special: index for index, special in enumerate(SPECIALS)}
         for ours in range(len(SPECIALS), len(order)):
@@ -63,6 +66,7 @@ class HubTokenizer(Tokenizer):
         return len(self.order)
 
     def encode(self, text: str) -> list[int]:
+        text = text.strip() if self._symbols else text  # no space of a stretch between two symbols is left out
         return [self._of_text.get(index, UNK_ID) for index in self._theirs.encode(text, add_special_tokens=False).ids]
 
     def letters(self, text: str) -> list[int]:
@@ -80,8 +84,17 @@ class HubTokenizer(Tokenizer):
                 parts.append([])
             elif index not in (PAD_ID, BOS_ID, EOS_ID):
                 parts[-1].append(self.order[index])
-        texts = [str(self._theirs.decode(part, skip_special_tokens=True)) for part in parts]
-        return f" {UNK_SURFACE} ".join(text.strip() for text in texts).strip()
+        return f" {UNK_SURFACE} ".join(self._text(part).strip() for part in parts).strip()
+
+    def _text(self, theirs: list[int]) -> str:
+        if type(self._theirs.decoder).__name__ != "ByteLevel":
+            return str(self._theirs.decode(theirs, skip_special_tokens=True))
+        # It would take the letters of a symbol for bytes.
+        runs = ((symbol, list(run)) for symbol, run in itertools.groupby(theirs, self._symbols.get))
+        texts = (
+            symbol * len(run) if symbol else self._theirs.decode(run, skip_special_tokens=True) for symbol, run in runs
+        )
+        return "".join(texts)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._names[index] for index in self._checked(ids)]

@@ -15,6 +15,7 @@ from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
+from dragoman.text.tokenizers.symbols import check_spelling
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
 
@@ -71,11 +72,15 @@ Lines = Callable[[], Iterator[str]]
 _LANGUAGES = "languages.json"
 
 
-def check_tokenizers(config: TokenizerConfig) -> None:
-    """Raises DragomanError when a tokenizer of these settings needs a library that is not installed."""
+def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) -> None:
+    """Raises DragomanError when a tokenizer of these settings needs a library that is not installed, and where it is to
+    keep what no text of this spelling has."""
     if isinstance(config, ReuseConfig):
         return
-    for single in (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,):
+    singles = (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,)
+    if fault := check_spelling(singles, spelling):
+        raise Error.CONFLICT(fault)
+    for single in singles:
         TOKENIZERS[single.type].check(single)
 
 

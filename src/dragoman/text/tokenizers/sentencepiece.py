@@ -6,9 +6,10 @@ SentencePiece draws from a random generator that cannot be keyed, and a run must
 
 import functools
 import io
+import itertools
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +19,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import Error
+from dragoman.progress import say
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.lines import reporting_os_errors
 from dragoman.text.tokenizers.base import (
@@ -32,9 +34,20 @@ from dragoman.text.tokenizers.base import (
 )
 from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
+from dragoman.text.tokenizers.symbols import (
+    LONGEST_PART,
+    WHITE_SPACE,
+    Symbols,
+    WhiteSpace,
+    parts,
+    unknown_white_space,
+    white_space_in,
+)
 
 MODEL_FILE = "sentencepiece.model"
 MAX_MODEL_BYTES = 16 * 2**20
+RESERVED = "\u2585"
+"""SentencePiece's own mark of what is unknown: it leaves out lines that have it."""
 
 
 @settings
@@ -59,10 +72,19 @@ class SentencePieceConfig:
     """Sentences that the tokenizer is learnt from, at most. [sentences]"""
     languages: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
     """Codes of several languages: each gets a tag, `<2de>`, which tells the model the language that is asked for."""
+    user_defined_symbols: Symbols = field(default_factory=list)
+    """Strings such as `<br>` that are a piece of their own wherever a text has them."""
+    white_space: WhiteSpace = "normalize"
+    """`normalize`: any white space is one space, none at the ends; `keep`: as the text has it, with a piece for each
+    kind of it (tab, no-break space ...) in the text that is learnt from; other kinds are a space."""
+
+    def __post_init__(self) -> None:
+        if tags := sorted({*map(tag_of, self.languages)}.intersection(self.user_defined_symbols)):
+            raise ValueError(f"user_defined_symbols: {tags[0]} is the tag of a language")
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Whitespace is not kept exactly: `decode(encode(x)) == " ".join(x.split())` for text of known characters.
+    """`decode(encode(x)) == " ".join(x.split())` for text of known characters; `x` itself with `white_space: keep`.
 
     The word mark "▁" (U+2581) counts as a space in text.
     """
@@ -76,12 +98,11 @@ class SentencePieceTokenizer(Tokenizer):
         specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
         if specials != SPECIALS:
             raise Error.MISMATCH(f" begins with {', '.join(specials)}, not with {', '.join(SPECIALS)}", file=name)
+        self.plain = _spacing(config, lambda letter: self.id_of(letter) != UNK_ID)
 
     @classmethod
     def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
-        sample = sample_lines(filter(None, map(_teachable, lines)), config.max_sentences)
-        if not sample:
-            raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
+        sample, symbols = _sample(config, lines)
         model = io.BytesIO()
         try:
             spm.SentencePieceTrainer.train(
@@ -95,12 +116,13 @@ class SentencePieceTokenizer(Tokenizer):
                 split_digits=config.split_digits,
                 normalization_rule_name="identity",  # normalisation is a step of its own, text/normalize.py
                 add_dummy_prefix=True,
-                remove_extra_whitespaces=True,
+                remove_extra_whitespaces=config.white_space == "normalize",
                 pad_id=PAD_ID,
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
                 control_symbols=[tag_of(code) for code in config.languages],
+                user_defined_symbols=symbols,
                 unk_surface=UNK_SURFACE,
                 num_threads=4,  # fixed: the sums of the unigram model depend on it
                 minloglevel=2,
@@ -115,15 +137,15 @@ class SentencePieceTokenizer(Tokenizer):
         return int(self._processor.GetPieceSize())
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.EncodeAsIds(_plain(text))
+        ids: list[int] = self._processor.EncodeAsIds(self.plain(text))
         return ids
 
     def letters(self, text: str) -> list[int]:
         # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
-        pieces: list[str] = self._processor.EncodeAsPieces(_plain(text))
+        pieces: list[str] = self._processor.EncodeAsPieces(self.plain(text))
         of_one_byte = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
         return [
-            int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, ""))
+            int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, "").strip())
             for piece, byte in zip(pieces, of_one_byte, strict=True)
         ]
 
@@ -141,6 +163,13 @@ class SentencePieceTokenizer(Tokenizer):
         """True for an entry that no text is cut into: a special, or the tag of a language."""
         return bool(self._processor.IsControl(index))
 
+    @functools.cached_property
+    def symbols(self) -> dict[int, str]:
+        """The pieces of `user_defined_symbols` and of kept white space, by id."""
+        kept = WHITE_SPACE if self.config.white_space == "keep" else ""
+        ids = {self.id_of(symbol): symbol for symbol in (*self.config.user_defined_symbols, *kept)}
+        return {index: symbol for index, symbol in ids.items() if index != UNK_ID}
+
     def score(self, index: int) -> float:
         """The score of a piece: for bpe the later it was merged the lower, for unigram its log probability."""
         return float(self._processor.GetScore(index))
@@ -155,6 +184,7 @@ class SentencePieceTokenizer(Tokenizer):
             index
             for index in range(len(SPECIALS), self.vocab_size)
             if not (processor.IsControl(index) or processor.IsByte(index) or processor.IsUnknown(index))
+            and index not in self.symbols
         )
         pieces = {index: (processor.IdToPiece(index), processor.GetScore(index)) for index in usable}
         return RESAMPLERS[self.config.algorithm](pieces, self.config.sampling)
@@ -177,17 +207,33 @@ def processor(model: bytes, name: str) -> Any:
         raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
 
 
-def _plain(text: str) -> str:
-    """Single spaces between words and nowhere else; SentencePiece itself knows only U+0020 as a space."""
-    return " ".join(text.replace(WORD_START, " ").split())
+def _spacing(config: SentencePieceConfig, is_known: Callable[[str], bool]) -> Callable[[str], str]:
+    """A function that prepares the white space of a text; SentencePiece itself knows only U+0020 as a space."""
+    if config.white_space == "normalize":
+        return lambda text: " ".join(text.replace(WORD_START, " ").split())
+    table = unknown_white_space(is_known) | {ord(WORD_START): " "}
+    return lambda text: text.translate(table)
 
 
-def _teachable(text: str) -> str:
-    """The text to learn from: SentencePiece leaves out what spells a special, and with it the characters in there."""
-    text = _plain(text)
-    for special in SPECIALS if "<" in text else ():
-        text = text.replace(special, " ".join(special))
-    return text
+def _sample(config: SentencePieceConfig, lines: Iterator[str]) -> tuple[list[str], list[str]]:
+    """The text to learn from, of which SentencePiece leaves nothing out, and the symbols.
+
+    What it would leave out are lines with its mark of the unknown, long ones, and characters that spell a special.
+    """
+    plain = _spacing(config, lambda letter: True)
+    count = itertools.count()
+    texts = (text for line in lines if (text := plain(line).replace(RESERVED, " ")).strip() and next(count) >= 0)
+    sample = sample_lines(texts, config.max_sentences)
+    if not sample:
+        raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
+    if (total := next(count)) > len(sample):
+        say(f"the tokenizer learns from {len(sample):,} of {total:,} lines (tokenizer.max_sentences)")
+    if long := sum(len(text.encode()) > LONGEST_PART for text in sample):
+        say(f"the tokenizer learns from {long:,} lines of more than {LONGEST_PART:,} bytes in parts")
+    spaces = white_space_in(sample) if config.white_space == "keep" else []
+    for special in SPECIALS:
+        sample = [text.replace(special, " ".join(special)) for text in sample]
+    return [part for text in sample for part in parts(text)], [*config.user_defined_symbols, *spaces]
 
 
 def _reason(error: RuntimeError) -> str:

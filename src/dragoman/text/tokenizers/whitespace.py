@@ -1,12 +1,14 @@
 """For text that is tokenised already: a token is what stands between spaces."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.text.tokenizers.base import Vocabulary, VocabularyTokenizer
+from dragoman.text.tokenizers.symbols import Symbols
 
 
 @settings
@@ -16,6 +18,8 @@ class WhitespaceConfig:
     type: Literal["whitespace"] = "whitespace"
     vocab_size: Annotated[int, Field(ge=5)] = 30_000  #: Largest vocabulary, specials included. [tokens]
     min_count: Annotated[int, Field(ge=1)] = 1  #: Rarer tokens become `<unk>`. [occurrences]
+    user_defined_symbols: Symbols = field(default_factory=list)
+    """Tokens that the vocabulary has however rare they are."""
 
 
 class WhitespaceTokenizer(VocabularyTokenizer):
@@ -26,7 +30,8 @@ class WhitespaceTokenizer(VocabularyTokenizer):
     @classmethod
     def train(cls, config: WhitespaceConfig, lines: Iterator[str]) -> Self:
         tokens = (token for line in lines for token in line.split())
-        return cls(config, Vocabulary.of_tokens(tokens, max_size=config.vocab_size, min_count=config.min_count))
+        sizes = {"max_size": config.vocab_size, "min_count": config.min_count}
+        return cls(config, Vocabulary.of_tokens(tokens, **sizes, first=config.user_defined_symbols))
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.encode(token) for token in text.split()]

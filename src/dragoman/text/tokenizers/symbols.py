@@ -1,0 +1,78 @@
+"""Pieces of one's own: strings that are never cut, kept white space among them; parts of long lines to learn from."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from dragoman.text.tokenizers.base import SPECIALS
+
+MARKS = "▁￭￮"
+"""Marks of words in pieces; no symbol has them."""
+WHITE_SPACE = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace() and letter not in " \n")
+"""What `str.split` takes for white space, but for the space and the end of a line."""
+LONGEST_PART = 4096
+"""SentencePiece leaves out lines of more than 4,192 bytes, and BPE counts places in 16 bits. [bytes]"""
+
+
+def _checked(symbols: list[str]) -> list[str]:
+    for symbol in symbols:
+        if any(letter.isspace() for letter in symbol):
+            raise ValueError(f"{symbol!r} has white space in it; for white space itself there is white_space: keep")
+        if symbol in SPECIALS or any(mark in symbol for mark in MARKS):
+            raise ValueError(f"{symbol!r} is a name or has a mark ({' '.join(MARKS)}) that vocabularies use themselves")
+    if repeated := [symbol for symbol in symbols if symbols.count(symbol) > 1]:
+        raise ValueError(f"{repeated[0]!r} is there twice")
+    return symbols
+
+
+Symbols = Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_checked)]
+"""Strings that are a piece wherever a text has them."""
+WhiteSpace = Literal["normalize", "keep"]
+
+
+def symbol_pattern(symbols: Iterable[str]) -> str:
+    """A regular expression for the longest symbol at each place; for none, one that matches nowhere."""
+    return "|".join(map(re.escape, sorted(symbols, key=len, reverse=True))) or r"(?!)"
+
+
+def white_space_in(texts: Iterable[str]) -> list[str]:
+    """The white space in texts other than the space, in code point order."""
+    return sorted(set().union(*texts).intersection(WHITE_SPACE))
+
+
+def unknown_white_space(is_known: Callable[[str], bool]) -> dict[int, str]:
+    """A table for `str.translate` that makes a space of all white space without a piece."""
+    return {ord(letter): " " for letter in WHITE_SPACE if not is_known(letter)}
+
+
+def parts(text: str, longest: int = LONGEST_PART) -> Iterator[str]:
+    """The text in parts of at most so many bytes, cut at spaces where it has some.
+
+    >>> list(parts("one two three", 8))
+    ['one two', 'three']
+    """
+    data = text.encode()
+    begin = 0
+    while len(data) - begin > longest:
+        end = data.rfind(b" ", begin + 1, begin + longest + 1)
+        skipped = 1
+        if end < 0:
+            end, skipped = begin + longest, 0
+            while data[end] & 0xC0 == 0x80:  # not inside of a character
+                end -= 1
+        yield data[begin:end].decode()
+        begin = end + skipped
+    yield data[begin:].decode()
+
+
+def check_spelling(settings: Sequence[Any], spelling: Callable[[str], str]) -> str:
+    """Why the spelling of a corpus leaves no text with what tokenizers are to keep; "" if it does not."""
+    for one in settings:
+        for symbol in getattr(one, "user_defined_symbols", ()):
+            if spelling(symbol) != symbol:
+                return f"tokenizer.user_defined_symbols: no text has {symbol}: the corpus spells it {spelling(symbol)}"
+        if getattr(one, "white_space", "") == "keep" and spelling("\u00a0") == " ":
+            return "tokenizer.white_space: keep: corpus.normalize: nfkc makes spaces of no-break spaces; take nfc"
+    return ""
