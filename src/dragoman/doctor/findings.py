@@ -40,6 +40,8 @@ KINDS = {
     "replacement character": Kind(False, 0, "something was lost when the text was converted; `fix` drops these pairs"),
     "double-encoded": Kind(False, 0, "UTF-8 was read as another encoding and encoded again; `fix` mends it"),
     "HTML": Kind(False, 0.001, "`fix` removes tags and puts characters for entities"),
+    "cut into subwords": Kind(False, 0.005, "join them again (`sed 's/@@ //g'`): the tokenizer is learnt here"),
+    "tokenised": Kind(False, 0.2, "detokenise it (sacremoses): what is translated and scored later is plain text"),
     "not normalised": Kind(False, 0.05, "one letter is written as two characters; training normalises to NFC"),
     "very long line": Kind(False, 0, "it is no sentence; training drops it (corpus.max_tokens)"),
     "copy of the source": Kind(False, 0.01, "the model learns to copy; `fix` drops these pairs"),

@@ -9,7 +9,7 @@ import inspect
 import io
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from dragoman.errors import Error
 from dragoman.languages.codes import is_chinese, written_without_spaces
+from dragoman.progress import say
 from dragoman.quality.test_set import TestSet, composed
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
@@ -62,7 +63,9 @@ class SacreMetric(Metric):
         if not test.references:
             raise Error.MISSING_OPTION(f"{self.title} needs references", "give `ref`")
         references = [composed(lines) for lines in test.references]
-        return np.array(self.metric._extract_corpus_statistics(composed(hypotheses), references), dtype=np.float64)
+        with _warnings_said():
+            statistics = self.metric._extract_corpus_statistics(composed(hypotheses), references)
+        return np.array(statistics, dtype=np.float64)
 
     def score(self, sums: FloatArray) -> float:
         return float(self.metric._compute_score_from_stats(sums.tolist()).score)
@@ -143,8 +146,8 @@ def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase
     """sacreBLEU's object. A tokenizer that the language calls for is used unless another one is given."""
     tokenizer = bleu_tokenizer(tokenize, tgt_lang)
     unspaced = tokenizer in UNSPACED
-    # force: sacreBLEU's warning that text looks tokenised is answered by the recipe's own `tokenize`.
-    bleu = {"tokenize": tokenizer, "lowercase": lowercase, "force": True}
+    # force: no warning that text looks tokenised where the recipe's own `tokenize` says that it is.
+    bleu = {"tokenize": tokenizer, "lowercase": lowercase, "force": tokenizer == "none"}
     kinds: dict[str, tuple[Any, dict[str, Any]]] = {
         "bleu": (BLEU, bleu),
         "spbleu": (BLEU, {**bleu, "tokenize": "flores200"}),
@@ -205,6 +208,30 @@ def _quiet() -> Any:
             yield
     finally:
         log.setLevel(level)
+
+
+class _Say(logging.Handler):
+    """Keeps what is logged as a warning."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _warnings_said() -> Iterator[None]:
+    """Say the warnings that sacreBLEU logs meanwhile."""
+    log, handler = logging.getLogger("sacrebleu"), _Say()
+    handlers, log.handlers, propagates, log.propagate = log.handlers, [handler], log.propagate, False
+    try:
+        yield
+    finally:
+        log.handlers, log.propagate = handlers, propagates
+    if handler.said:
+        say(f"warning: sacreBLEU says: {' '.join(handler.said)}")
 
 
 def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:

@@ -29,6 +29,7 @@ from dragoman.quality.faults import (
 )
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
+from dragoman.quality.text_forms import ESCAPES, forms_of
 from dragoman.text.negation import negations
 from dragoman.text.numbers import numbers_in
 from dragoman.text.placeholders import without_spans
@@ -127,6 +128,37 @@ def no_translation(output: _Output) -> list[Finding]:
     """Lines without a word, where source and reference have some."""
     lines = output.lines(empty, [row for row, src in enumerate(output.sources) if src])
     return _finding("empty", lines, "have no translation")
+
+
+def wrong_form(output: _Output) -> Iterator[Finding]:
+    """Lines that are no plain text: cut into subwords, escaped, tokenised, without capitals, several of one source."""
+    hyps, refs = output.hypotheses, output.references
+    shown = [(set(forms_of(hyp)), set(forms_of(ref))) for hyp, ref in zip(hyps, refs, strict=True)]
+    least = max(2, 0.05 * len(output))
+    for form, advice in (
+        ("cut into subwords", "are pieces (@@, ▁): join them before scoring"),
+        ("tokenised", "are tokenised and their references are not: detokenise them before scoring"),
+    ):
+        yield from _finding(form, _lines(form in hyp - ref for hyp, ref in shown), advice, least)
+    both = _lines("tokenised" in hyp & ref for hyp, ref in shown)
+    advice = "are tokenised, and their references too: such BLEU is comparable with none of plain text"
+    yield from _finding("tokenised", both, advice, max(5, 0.5 * len(output)))
+    pairs = list(zip(hyps, refs, strict=True))
+    escaped = _lines(ESCAPES.search(hyp) and not ESCAPES.search(ref) for hyp, ref in pairs)
+    yield from _finding("escaped", escaped, "have &apos; or the like for a character: unescape them", least)
+    listed = _lines(" ||| " in hyp and " ||| " not in ref for hyp, ref in pairs)
+    yield from _finding("several outputs", listed, "have ||| in them: keep the text of the first alone", least)
+    capitals = [row for row, ref in enumerate(refs) if ref != ref.lower()]
+    lower = [row + 1 for row in capitals if hyps[row] == hyps[row].lower()]
+    if len(lower) > 0.9 * len(capitals):
+        yield from _finding(
+            "lower-cased", lower, "have no capital and their references have some", max(5, 0.3 * len(output))
+        )
+
+
+def _lines(has_fault: Iterable[object]) -> list[int]:
+    """The numbers, from 1, of the lines that have a fault."""
+    return [number for number, fault in enumerate(has_fault, 1) if fault]
 
 
 def references_given(output: _Output) -> Iterator[Finding]:
@@ -247,6 +279,7 @@ def _is_telling(wrong: int, count: int) -> bool:
 
 
 CHECKS: dict[str, Check] = {
+    "wrong form": wrong_form,
     "references": references_given,
     "shifted": shifted,
     "swapped": swapped,

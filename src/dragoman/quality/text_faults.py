@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 
 from dragoman.languages.codes import facts
+from dragoman.quality.text_forms import forms_of
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _INVISIBLE = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"  # not the joiners: scripts need those
@@ -39,11 +40,11 @@ def wrong_with(text: str) -> list[str]:
     >>> wrong_with("Tom &amp; Jerry"), wrong_with("schÃ¶n"), wrong_with("schön")
     (['HTML'], ['double-encoded'], [])
     """
+    kinds = forms_of(text)
     if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
-        return []
-    kinds = []
+        return kinds
     if _SUSPECT.search(text):
-        kinds = [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
+        kinds += [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
         if _TAG.search(text) or _unescaped(text) != text:
             kinds.append("HTML")
         if decoded_twice(text) != text:

@@ -97,6 +97,20 @@ def kind_of(path: str | Path) -> str:
 
 
 _ZIP = b"PK\x03\x04"
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_OTHER_KINDS = (
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first (`7z x`)"),
+    (0, b"Rar!\x1a\x07", "a RAR archive", "unpack it first (`unrar x`)"),
+    (257, b"ustar", "a tar archive", "unpack it first (`tar -xf`) and name a file in it"),
+    (0, b"\x1f\x9d", "data of `compress`", "unpack it first (`uncompress`)"),
+    (0, b"\x04\x22\x4d\x18", "lz4 data", "unpack it first (`lz4 -d`)"),
+    (0, b"%PDF-", "a PDF", "save its text as plain UTF-8, a sentence a line"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file", "save its text as plain UTF-8, a sentence a line"),
+    (0, b"{\\rtf", "an RTF document", "save its text as plain UTF-8, a sentence a line"),
+    (0, b"PAR1", "a Parquet file", "let its name end in .parquet"),
+    (0, b"SQLite format 3\0", "an SQLite database", "write its texts into a file, a sentence a line"),
+)
+"""Kinds of files that are no text: place and bytes in their beginning, name, what to do."""
 
 _OFFICE = {
     b"word/": "a Word document", b"xl/": "an Excel workbook", b"ppt/": "a PowerPoint presentation",
@@ -206,6 +220,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
             return
         start = raw.read(8192)
         raw.seek(0)
+        _refuse_pointer(start, show(path))
         named = COMPRESSIONS.get(path.suffix)
         found = next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.magic)), None)
         if named and start and found is not named:
@@ -231,8 +246,7 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
             raise Error.WRONG_FILE_TYPE(
                 f" is a zip file: {renamed}name a file in it, {called}/NAME; it has {names}", file=path
             )
-        if start.startswith(b"%PDF-"):
-            raise Error.WRONG_FILE_TYPE(" is a PDF", "save its text as plain UTF-8, a sentence a line", file=path)
+        _refuse_binary(start, show(path))
         if found:
             with found.opened(raw) as stream:
                 yield stream
@@ -284,8 +298,23 @@ def _refuse_other_kinds(start: bytes, name: str) -> None:
     for kind, magic in [("a zip file", _ZIP), *((f"{one.name} data", one.magic) for one in COMPRESSIONS.values())]:
         if start.startswith(magic):
             raise Error.WRONG_FILE_TYPE(f" is {kind}", "unpack it first", file=name)
+    _refuse_pointer(start, name)
+    _refuse_binary(start, name)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(start):
         _refuse_utf16(name)
+
+
+def _refuse_pointer(start: bytes, name: str) -> None:
+    if start.startswith(_POINTER):
+        raise Error.WRONG_FILE_TYPE(
+            " is a Git LFS pointer and not the file itself", "fetch that with `git lfs pull`", file=name
+        )
+
+
+def _refuse_binary(start: bytes, name: str) -> None:
+    for place, magic, kind, hint in _OTHER_KINDS:
+        if start.startswith(magic, place):
+            raise Error.WRONG_FILE_TYPE(f" is {kind}", hint, file=name)
 
 
 def _is_utf16(line: bytes) -> bool:

@@ -35,11 +35,25 @@ class JsonlSource(SingleFileSource):
             except (ValueError, RecursionError) as error:
                 if not line.strip():
                     raise Error.BLANK("blank", file=path, line=number) from error
+                if number == 1:
+                    _refuse_array(line, path)
                 raise Error.BAD_SYNTAX(f"not a JSON object: {json_problem(error)}", file=path, line=number) from error
+            if number == 1:
+                _refuse_array(line, path)
             if not isinstance(record, dict):
                 raise Error.WRONG_SHAPE(f"expected a JSON object, found {_json_type(record)}", file=path, line=number)
             src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))
             yield Pair(number, src, tgt)
+
+
+def _refuse_array(first: str, path: Path) -> None:
+    if first.lstrip().startswith("[") or first.strip() == "{":
+        kind = "a JSON array" if first.lstrip().startswith("[") else "one JSON object over several lines"
+        raise Error.WRONG_SHAPE(
+            f" is {kind}, and not an object a line (JSON Lines)",
+            f"write each object in a line of its own: jq -c '.[]' {path.name}",
+            file=path,
+        )
 
 
 def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Pairs in the columns of one file of tab-separated values. A ragged table stops the reading."""
 
+import functools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error
+from dragoman.errors import Error, show
+from dragoman.progress import say
 from dragoman.text.lines import read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 from dragoman.text.sources.files import MAX_WEIGHT, repeated
@@ -34,12 +37,23 @@ class TsvSource(SingleFileSource):
             raise ValueError("min_score and weighted: of which score? give score_column")
 
     def read(self, path: Path) -> Iterator[Pair]:
-        scored = self._scored(path)
-        kept = ((pair, score) for pair, score in scored if self.min_score is None or score >= self.min_score)
+        kept = self._high(path)
         return repeated(kept) if self.weighted else (pair for pair, _ in kept)
 
     def unweighted(self) -> "TsvSource":
         return replace(self, weighted=False)
+
+    def _high(self, path: Path) -> Iterator[tuple[Pair, float]]:
+        """The pairs whose score is high enough; in the end it is said how many were not."""
+        read = below = 0
+        for pair, score in self._scored(path):
+            read += 1
+            if self.min_score is None or score >= self.min_score:
+                yield pair, score
+            else:
+                below += 1
+        if below:
+            _say_once(f"{show(path)}: {below:,} of {read:,} pairs are left out: below min_score {self.min_score:g}")
 
     def _scored(self, path: Path) -> Iterator[tuple[Pair, float]]:
         needed = max(self.src_column, self.tgt_column, self.score_column or 0)
@@ -60,7 +74,9 @@ class TsvSource(SingleFileSource):
                 )
             src, tgt = columns[self.src_column - 1], columns[self.tgt_column - 1]
             check_one_line(src + tgt, path, number)
-            score = 1.0 if self.score_column is None else _number(columns[self.score_column - 1], path, number)
+            score = 1.0
+            if self.score_column is not None:
+                score = _number(columns[self.score_column - 1], path, number, self.score_column)
             if self.weighted and not 0 <= score <= MAX_WEIGHT:
                 raise Error.OUT_OF_RANGE(
                     f"a weight of {score:g}", f"give one from 0 to {MAX_WEIGHT:g}", file=path, line=number
@@ -68,11 +84,32 @@ class TsvSource(SingleFileSource):
             yield Pair(number, src, tgt), score
 
 
-def _number(text: str, path: Path, line: int) -> float:
+@functools.cache
+def _say_once(text: str) -> None:
+    """Say it, as a corpus is read several times."""
+    say(text)
+
+
+def _number(text: str, path: Path, line: int, column: int) -> float:
+    """A score. Raises DragomanError, with the number of such lines, for what is no number or not finite."""
+    if math.isfinite(number := _float(text)):
+        return number
+    columns = (other.split("\t")[column - 1 : column] for other in read_lines(path))
+    wrong = sum(1 for found in columns if found and not math.isfinite(_float(found[0])))
+    raise Error.WRONG_SHAPE(
+        f"{text[:40]!r} is no score; {wrong:,} line{'s' if wrong > 1 else ''} of the file have none",
+        "give these pairs a score, or leave them out",
+        file=path,
+        line=line,
+    )
+
+
+def _float(text: str) -> float:
+    """The number that a text spells; NaN for another text."""
     try:
         return float(text)
-    except ValueError as error:
-        raise Error.WRONG_SHAPE(f"{text[:40]!r} is no score", file=path, line=line) from error
+    except ValueError:
+        return math.nan
 
 
 def _columns(count: int) -> str:
