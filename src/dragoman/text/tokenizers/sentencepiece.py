@@ -98,7 +98,7 @@ class SentencePieceTokenizer(Tokenizer):
         specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
         if specials != SPECIALS:
             raise Error.MISMATCH(f" begins with {', '.join(specials)}, not with {', '.join(SPECIALS)}", file=name)
-        self.plain = _spacing(config, lambda letter: self.id_of(letter) != UNK_ID)
+        self._spaces = _white_space(config, lambda letter: self.id_of(letter) != UNK_ID)
 
     @classmethod
     def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
@@ -137,12 +137,12 @@ class SentencePieceTokenizer(Tokenizer):
         return int(self._processor.GetPieceSize())
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.EncodeAsIds(self.plain(text))
+        ids: list[int] = self._processor.EncodeAsIds(_plain(text, self._spaces))
         return ids
 
     def letters(self, text: str) -> list[int]:
         # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
-        pieces: list[str] = self._processor.EncodeAsPieces(self.plain(text))
+        pieces: list[str] = self._processor.EncodeAsPieces(_plain(text, self._spaces))
         of_one_byte = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
         return [
             int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, "").strip())
@@ -207,12 +207,14 @@ def processor(model: bytes, name: str) -> Any:
         raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
 
 
-def _spacing(config: SentencePieceConfig, is_known: Callable[[str], bool]) -> Callable[[str], str]:
-    """A function that prepares the white space of a text; SentencePiece itself knows only U+0020 as a space."""
-    if config.white_space == "normalize":
-        return lambda text: " ".join(text.replace(WORD_START, " ").split())
-    table = unknown_white_space(is_known) | {ord(WORD_START): " "}
-    return lambda text: text.translate(table)
+def _white_space(config: SentencePieceConfig, is_known: Callable[[str], bool]) -> dict[int, str] | None:
+    """The table for the white space that is kept; None: all of it is one space."""
+    return unknown_white_space(is_known) | {ord(WORD_START): " "} if config.white_space == "keep" else None
+
+
+def _plain(text: str, spaces: dict[int, str] | None) -> str:
+    """The text with its white space prepared; SentencePiece itself knows only U+0020 as a space."""
+    return " ".join(text.replace(WORD_START, " ").split()) if spaces is None else text.translate(spaces)
 
 
 def _sample(config: SentencePieceConfig, lines: Iterator[str]) -> tuple[list[str], list[str]]:
@@ -220,9 +222,11 @@ def _sample(config: SentencePieceConfig, lines: Iterator[str]) -> tuple[list[str
 
     What it would leave out are lines with its mark of the unknown, long ones, and characters that spell a special.
     """
-    plain = _spacing(config, lambda letter: True)
+    spaces = _white_space(config, lambda letter: True)
     count = itertools.count()
-    texts = (text for line in lines if (text := plain(line).replace(RESERVED, " ")).strip() and next(count) >= 0)
+    texts = (
+        text for line in lines if (text := _plain(line, spaces).replace(RESERVED, " ")).strip() and next(count) >= 0
+    )
     sample = sample_lines(texts, config.max_sentences)
     if not sample:
         raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
@@ -230,10 +234,10 @@ def _sample(config: SentencePieceConfig, lines: Iterator[str]) -> tuple[list[str
         say(f"the tokenizer learns from {len(sample):,} of {total:,} lines (tokenizer.max_sentences)")
     if long := sum(len(text.encode()) > LONGEST_PART for text in sample):
         say(f"the tokenizer learns from {long:,} lines of more than {LONGEST_PART:,} bytes in parts")
-    spaces = white_space_in(sample) if config.white_space == "keep" else []
+    kept = white_space_in(sample) if spaces is not None else []
     for special in SPECIALS:
         sample = [text.replace(special, " ".join(special)) for text in sample]
-    return [part for text in sample for part in parts(text)], [*config.user_defined_symbols, *spaces]
+    return [part for text in sample for part in parts(text)], [*config.user_defined_symbols, *kept]
 
 
 def _reason(error: RuntimeError) -> str:
