@@ -1,0 +1,101 @@
+"""What is wrong with a file or an output is named: other kinds of files, forms of text, scores that are none."""
+
+import gzip
+import io
+import tarfile
+
+import pytest
+from tests.errors import raises_error
+
+from dragoman.doctor.examine import Examination
+from dragoman.errors import Error
+from dragoman.quality.output_checks import check_output
+from dragoman.quality.test_set import TestSet, read_hypotheses
+from dragoman.text.lines import read_lines
+from dragoman.text.sources.files import FilesSource
+from dragoman.text.sources.jsonl import JsonlSource
+from dragoman.text.sources.tsv import TsvSource
+
+REFERENCES = [f"She says that he, a doctor, has {number} dogs and I'm sure." for number in range(20)]
+TEST = TestSet(REFERENCES, [REFERENCES], ("en", "en"))
+
+
+def tar():
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        info = tarfile.TarInfo("a.txt")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"one\n"))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.de", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+        ("a.de.gz", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+        ("a.de", tar()),
+        ("a.de.gz", gzip.compress(tar())),
+        ("a.de.gz", gzip.compress(b"%PDF-1.7\n")),
+        ("a.de", b"7z\xbc\xaf\x27\x1c\0\0"),
+        ("a.de", b"Rar!\x1a\x07\0"),
+        ("a.de", b"%PDF-1.7\n"),
+        ("a.de", b"PAR1\0\0"),
+        ("a.de", gzip.compress(b"one\n")),
+    ],
+)
+def test_other_kinds_of_files_are_named(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with raises_error(Error.WRONG_FILE_TYPE):
+        list(read_lines(tmp_path / name))
+
+
+@pytest.mark.parametrize("content", ['[{"src": "a", "tgt": "b"}]\n', '[\n {"src": "a"}\n]\n', '{\n "src": "a"\n}\n'])
+def test_json_that_is_no_object_a_line_is_named(tmp_path, content):
+    (tmp_path / "a.jsonl").write_text(content, encoding="utf-8")
+    with raises_error(Error.WRONG_SHAPE):
+        list(JsonlSource(path=str(tmp_path / "a.jsonl")).pairs())
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        ("cut into subwords", lambda line: line.replace("doctor", "doc@@ tor")),
+        ("cut into subwords", lambda line: " ".join(f"▁{word}" for word in line.split())),
+        ("tokenised", lambda line: line.replace(",", " ,").replace(".", " .")),
+        ("escaped", lambda line: line.replace("'", "&apos;")),
+        ("lower-cased", str.lower),
+        ("several outputs", lambda line: f"{line} ||| -0.31"),
+    ],
+)
+def test_the_form_of_an_output_is_named(kind, spoil):
+    assert kind in {fault.kind for fault in check_output(TEST, [spoil(line) for line in REFERENCES])}
+    assert not {fault.kind for fault in check_output(TEST, REFERENCES)} - {"references"}
+    lower = TestSet(REFERENCES, [[line.lower() for line in REFERENCES]], ("en", "en"))
+    assert "lower-cased" not in {fault.kind for fault in check_output(lower, [line.lower() for line in REFERENCES])}
+
+
+def test_a_list_of_several_translations_is_refused(tmp_path):
+    (tmp_path / "hyp").write_text("".join(f"{n} ||| {line} ||| -1\n" for n, line in enumerate(REFERENCES)), "utf-8")
+    with raises_error(Error.WRONG_SHAPE):
+        read_hypotheses(tmp_path / "hyp", TEST)
+
+
+@pytest.mark.parametrize(("kind", "marks"), [("cut into subwords", "@@ "), ("tokenised", " . ")])
+def test_the_doctor_names_the_form(tmp_path, kind, marks):
+    (tmp_path / "a.de").write_text("".join(f"ich sehe das Haus {n}\n" for n in range(30)), encoding="utf-8")
+    (tmp_path / "a.en").write_text("".join(f"I see the ho{marks}use {n}\n" for n in range(30)), encoding="utf-8")
+    found = Examination(FilesSource(src=str(tmp_path / "a.de"), tgt=str(tmp_path / "a.en")), "de", "en").run()
+    assert kind in {finding.kind for finding in found.findings if finding.severity == "warning"}
+
+
+def test_scores_that_are_none_are_refused_and_low_ones_counted(tmp_path, capsys):
+    path = tmp_path / "a.tsv"
+    for score, code in (("nan", Error.WRONG_SHAPE), ("inf", Error.WRONG_SHAPE), ("good", Error.WRONG_SHAPE)):
+        path.write_text(f"a\tb\t0.9\nc\td\t{score}\n", encoding="utf-8")
+        with raises_error(code):
+            list(TsvSource(path=str(path), score_column=3, min_score=0.1).pairs())
+    path.write_text("a\tb\t0.9\nc\td\t0.2\ne\tf\t0.3\n", encoding="utf-8")
+    source = TsvSource(path=str(path), score_column=3, min_score=0.5)
+    assert [len(list(source.pairs())) for _ in range(2)] == [1, 1]
+    assert capsys.readouterr().err.count("2 of 3 pairs are left out") == 1
