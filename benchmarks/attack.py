@@ -154,13 +154,16 @@ def seconds_to_stop(server: Server, most: float) -> float | None:
     return None
 
 
-def bystander_record(answers: list[tuple[int, float]], idle: float, turns: int) -> dict[str, Any]:
-    """What the bystander got: lost turns count as turns without an answer in time."""
+def bystander_record(answers: list[tuple[int, float]], idle: float, turns: int, clients: int) -> dict[str, Any]:
+    """What the bystander got, beside so many attackers: lost turns count as turns without an answer in time. Its fair
+    share is what each gets where all have an equal part of the server: a line takes as many times as long as idle."""
     times = sorted(seconds for status, seconds in answers if status == 200)
     in_time = sum(seconds <= 2 * idle for seconds in times)
     return {
         "turns": turns,
         "in_time": round(min(1.0, in_time / turns), 3) if turns else None,
+        "clients": clients,
+        "fair": round(sum(one <= (clients + 1) * idle for one in times) / len(answers), 3) if answers else None,
         "statuses": {str(status): count for status, count in sorted(Counter(one for one, _ in answers).items())},
         "p50_ms": round(1000 * statistics.median(times)) if times else None,
         "p99_ms": round(1000 * times[-(-99 * (len(times) - 1) // 100)]) if times else None,
@@ -179,7 +182,7 @@ def under(attack: Attack, target: Target, idle: float, key: str) -> tuple[dict[s
         finally:
             turns = int((time.monotonic() - began) / pace)
             over.set()
-        return bystander_record(beside.result(), idle, turns), shown
+        return bystander_record(beside.result(), idle, turns, target.clients), shown
 
 
 def stopped_in_the_middle(attack: Attack, target: Target, most: float) -> float | None:
@@ -262,6 +265,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     shown = "; ".join(f"{name}: {value}" for name, value in row["shown"].items() if value not in (None, {}, []))
     return [
         ("-" if row["in_time"] is None else f"{100 * row['in_time']:.0f} %") + (f" ({others})" if others else ""),
+        "-" if row.get("fair") is None else f"{100 * row['fair']:.0f} % of {row['clients'] + 1}",
         f"{row['idle_ms']}, {row['p50_ms'] or '-'}, {row['p99_ms'] or '-'}",
         f"{row['memory_idle_mb']}, {row['memory_peak_mb']}" + (" (killed)" if row["killed"] else ""),
         "ended" if row["killed"] else again,
@@ -274,7 +278,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 def table(results: Path, file: Path) -> None:
     """Write the page of the attacks, before beside after."""
     text = file.read_text(encoding="utf-8").split("<!-- figures -->")[0]
-    heads = ["attack", "", "in time", "idle, p50, p99 ms", "MiB idle, peak", "idle again", "stops in"]
+    heads = ["attack", "", "in time", "fair share", "idle, p50, p99 ms", "MiB idle, peak", "idle again", "stops in"]
     heads += ["disk MiB peak, left", "shows"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for attack, found in rows(results):

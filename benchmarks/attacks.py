@@ -40,6 +40,8 @@ class Target:
     def __init__(self, server: Server, folder: Path, keys: Mapping[str, str], small: bool) -> None:
         self.server, self.folder, self.keys, self.small = server, folder, keys, small
         self.until = 0.0
+        self.clients = 1
+        """Attackers at once."""
 
     def begin(self, seconds: float) -> None:
         self.until = time.monotonic() + (min(seconds, 2.0) if self.small else seconds)
@@ -77,7 +79,7 @@ class Target:
     ) -> Shown:
         """The same request from all addresses, again and again: how often what came back, and the slowest answer."""
         statuses: Counter[str] = Counter()
-        slowest = 0.0
+        slowest, self.clients = 0.0, len(sources)
 
         def client(address: str) -> None:
             nonlocal slowest
