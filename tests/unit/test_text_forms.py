@@ -35,14 +35,15 @@ def tar():
         ("a.de", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
         ("a.de.gz", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
         ("a.de", tar()),
-        ("a.de.gz", gzip.compress(tar())),
-        ("a.de.gz", gzip.compress(b"%PDF-1.7\n")),
+        ("a.de.gz", gzip.compress(tar(), mtime=0)),
+        ("a.de.gz", gzip.compress(b"%PDF-1.7\n", mtime=0)),
         ("a.de", b"7z\xbc\xaf\x27\x1c\0\0"),
         ("a.de", b"Rar!\x1a\x07\0"),
         ("a.de", b"%PDF-1.7\n"),
         ("a.de", b"PAR1\0\0"),
-        ("a.de", gzip.compress(b"one\n")),
+        ("a.de", gzip.compress(b"one\n", mtime=0)),
     ],
+    ids=["pointer", "pointer.gz", "tar", "tar.gz", "pdf.gz", "7z", "rar", "pdf", "parquet", "gzip"],
 )
 def test_other_kinds_of_files_are_named(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
