@@ -237,7 +237,8 @@ def test_positions_that_marian_computes_are_the_layout_of_fairseq() -> None:
 @pytest.mark.system
 @pytest.mark.parametrize("name", MODELS)
 def test_marian_translates_the_same(tmp_path: Path, name: str) -> None:
-    translator = shaken(MODELS[name])
+    # With a bias, so that padding is never said: Marian does not ban it, and only what has learnt nothing says it.
+    translator = shaken({**MODELS[name], "output_bias": True})
     folder = written(translator, tmp_path / "out")
     ours, theirs = (one.n_best(LINES) for one in (translator, marian.load(folder, translator)))
     assert [one[0].text for one in theirs] == [one[0].text for one in ours]

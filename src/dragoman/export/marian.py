@@ -232,7 +232,7 @@ class Engine:
 
     def _read(self, found: list[Translation]) -> list[Translation]:
         if self.cut[1]:
-            kept = [replace(one, text=one.text.strip()) for one in found]
+            kept = found
         else:
             tgt = self.translator.tokenizers.tgt
             kept = [replace(one, text=tgt.decode([tgt.id_of(piece) for piece in one.text.split()])) for one in found]
