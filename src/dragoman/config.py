@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import functools
 import itertools
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
@@ -50,8 +51,14 @@ def settings(cls: type[T]) -> type[T]:
     return pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=_CONFIG)(cls)  # type: ignore[return-value]
 
 
+_BOOL = "tag:yaml.org,2002:bool"
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win)."""
+    """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win).
+
+    True and false are the words of YAML 1.2 alone: `no` is Norwegian. A setting that is true or false takes `no`, too.
+    """
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         if not isinstance(node, yaml.MappingNode):
@@ -66,6 +73,13 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             seen[key] = key_node.start_mark.line + 1
         return super().construct_mapping(node, deep=deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [one for one in resolvers if one[0] != _BOOL]
+    for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def from_yaml(text: str, source: str) -> dict[str, Any]:
@@ -129,7 +143,7 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
                 place[parent] = {}
             place = place[parent]
         try:
-            place[last] = yaml.safe_load(value)
+            place[last] = _Loader(value).get_single_data()
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise Error.WRONG_OPTION(f"override {text[:200]!r}: the value is not valid YAML") from error
     return result

@@ -9,7 +9,7 @@ import typer
 from dragoman.analysis.columns import columns
 from dragoman.analysis.comparison import exchanges, shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
-from dragoman.cli.options import Device, Which, given
+from dragoman.cli.options import Device, SrcLang, TgtLang, Which, given
 from dragoman.errors import Error
 from dragoman.evaluation.comparison import Comparing, Comparison
 from dragoman.evaluation.comparison import compare as compared
@@ -25,6 +25,8 @@ def compare(
     src: Annotated[Path, typer.Option(help="Source text.", show_default=False)],
     ref: Annotated[list[Path], typer.Option(help="Reference translations; repeat for several.", show_default=False)],
     name: Annotated[list[str] | None, typer.Option(help="Name of each system. [default: of its file]")] = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     metric: Metrics = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("comparison.html"),
     training_src: Annotated[
@@ -65,6 +67,7 @@ def compare(
         trials=trials,
         device=device,
         which=which,
+        languages=(src_lang, tgt_lang),
         **given(metrics=tuple(metric or ()) or None, lowercase=lowercase, tokenize=tokenize),
     )
     comparison = compared(systems, src, ref, options)

@@ -16,6 +16,8 @@ from dragoman.cli.options import (
     LengthPenalty,
     Precision,
     SearchChanges,
+    SrcLang,
+    TgtLang,
     Which,
     decoding_changes,
     given,
@@ -57,7 +59,9 @@ Checks = Annotated[
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option(help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, none. [default: the recipe's]"),
+    typer.Option(
+        help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, flores200, none. [default: the recipe's]"
+    ),
 ]
 Lowercase = Annotated[
     bool | None, typer.Option("--lowercase", help="Lower-case translations and references before scoring.")
@@ -78,6 +82,8 @@ def evaluate(
     ref: References = None,
     name: Annotated[list[str] | None, typer.Option(help="Name of each set. [default: the source file's]")] = None,
     hypotheses: Hypotheses = None,
+    src_lang: SrcLang = None,
+    tgt_lang: TgtLang = None,
     metric: Metrics = None,
     by: By = None,
     training_text: TrainingText = None,
@@ -109,6 +115,8 @@ def evaluate(
     )
     scoring = given(tokenize=tokenize, lowercase=lowercase)
     sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
+    if src_lang or tgt_lang:
+        sets["languages"] = src_lang, tgt_lang
     if hypotheses:
         if run is not None:
             raise Error.CONFLICT(f"{run} and --hypotheses", "give a run to translate with, or translations, not both")

@@ -97,6 +97,14 @@ def precision_given(name: str | None) -> dict[str, Any]:
     return given(precision=name)
 
 
+SrcLang = Annotated[
+    str | None, typer.Option(help="Language of the source, such as en. [default: the run's, or the text's]")
+]
+TgtLang = Annotated[
+    str | None, typer.Option(help="Language of the target, such as zh. [default: the run's, or the text's]")
+]
+
+
 def decoding_changes(beam_size: int | None, length_penalty: float | None, n_best: int | None = None) -> dict[str, Any]:
     """The search settings that have options of their own."""
     return given(beam_size=beam_size, alpha=length_penalty, n_best=n_best)

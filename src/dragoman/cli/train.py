@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import json
 import sys
 import time
@@ -15,6 +16,7 @@ from dragoman.cli.options import Overrides, RunDir, two_columns, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.experiments.speed import measured_speed
+from dragoman.languages.identification import COMMON, recognised
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
@@ -23,7 +25,7 @@ from dragoman.tasks.base import Result
 from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.sizes import Budget
-from dragoman.text.corpus import CollectionConfig
+from dragoman.text.corpus import CollectionConfig, FilesSource
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
 from dragoman.training.launch import launch, refuse_processes, without_options
@@ -216,9 +218,7 @@ def _settings(
     collection = files.collection()
     if collection is None and (src is None or tgt is None):
         raise Error.MISSING_OPTION("nothing to train on", "give a recipe, --files, or both --src and --tgt")
-    languages = (
-        files.languages if collection else (language_of_file(src or "") or "src", language_of_file(tgt or "") or "tgt")
-    )
+    languages = files.languages if collection else _languages(str(src), str(tgt))
     settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
     check_changes(changes, str(directory), settings["init_from"])
@@ -250,6 +250,17 @@ def _settings(
     )
     data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
     return config.parse(TranslationRecipe, data, "settings for two files"), general
+
+
+def _languages(src: str, tgt: str) -> tuple[str, str]:
+    """The languages of two files by their names, or by their text; `src` and `tgt` where neither says it."""
+    codes = language_of_file(src), language_of_file(tgt)
+    if all(codes):
+        return codes
+    pairs = list(itertools.islice(FilesSource(src=src, tgt=tgt).pairs(), COMMON))
+    texts = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    src_lang, tgt_lang = (code or recognised(lines) for code, lines in zip(codes, texts, strict=True))
+    return src_lang or "src", tgt_lang or "tgt"
 
 
 def _report(result: Result, settings: Any, general: GeneralText | None) -> None:

@@ -23,7 +23,7 @@ from dragoman.formats.base import Entry, Options, asides_of, plain
 from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.encoding import Declares, decoded
 from dragoman.formats.mo import mo_entries
-from dragoman.languages.codes import fits, language_of, name_of
+from dragoman.languages.codes import fits, is_known, language_of, name_of
 from dragoman.progress import Progress
 from dragoman.text.corpus import CollectionConfig, source_of_file
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, read_lines
@@ -179,7 +179,7 @@ def _document(name: str, config: CollectionConfig) -> str:
 
 def _why_not(name: str, languages: Languages) -> str:
     side = next((side for side, code in enumerate(languages) if _keys(name, code)), None)
-    if side is not None and kind_of(name) in (*SUFFIXES, TEXTS, f".{language_of(languages[side])}"):
+    if side is not None and (kind_of(name) in (*SUFFIXES, TEXTS) or fits(kind_of(name), languages[side])):
         return f"no file beside it is its translation ({languages[1 - side]})"
     return "not of a kind that holds pairs"
 
@@ -190,7 +190,10 @@ def _kind(name: str) -> str:
 
 # -- names ----------------------------------------------------------------------------------------------------------
 
-_WITH_REGION = re.compile(r"(?<![^/._-])[A-Za-z]{2,3}[_-][A-Za-z0-9]{2,8}(?:@[a-z]+)?(?![^/._-])")
+_WITH_REGION = re.compile(
+    r"(?<![^/._-])(?:b\+)?[A-Za-z]{2,3}(?:[_+-][A-Za-z0-9]{2,8}){1,2}(?:@[a-z]+)?(?![^/._-])"
+    r"|(?<![^/._-])[A-Za-z]{2,3}[_-][A-Za-z0-9]{2,8}(?![^/._-])"
+)
 _BARE = re.compile(r"(?<![^/._-])[A-Za-z]{2,12}(?:@[a-z]+)?(?![^/._-])")
 """Parts of a name that may be a language: `pt-rBR`; `fr`, `sr@latin`, `French`."""
 
@@ -252,8 +255,8 @@ def _starred(name: str, places: Sequence[tuple[int, int]]) -> str:
 
 
 def _agreement(part: str, code: str) -> int:
-    """The degree to which a part of a name is a language; Android writes `pt-rBR`."""
-    return 1 if part.lower() == name_of(code).lower() else fits(re.sub(r"-r(?=[A-Z]{2}$)", "-", part), code)
+    """The degree to which a part of a name is a language, or its name."""
+    return fits(part, code) or int(part.lower() == name_of(code).lower())
 
 
 def _bare(key: str) -> list[str]:
@@ -294,9 +297,7 @@ def _languages_of_name(name: str, languages: Languages) -> Languages:
     if len(path.parts) > 2 and path.parts[-2] == "LC_MESSAGES":
         return "en", path.parts[-3]
     last = re.split(r"[.]", path.stem)[-1]
-    if re.fullmatch(r"[a-z]{2,3}(?:[_-][A-Za-z]{2,4})?(?:@[a-z]+)?", last) and (
-        any(fits(last, code) for code in languages) or name_of(last) != language_of(last)
-    ):
+    if re.fullmatch(r"[a-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*(?:@[a-z]+)?", last) and is_known(last):
         return "en", last
     return (languages[1], languages[0]) if language_of(languages[1]) == "en" else languages
 

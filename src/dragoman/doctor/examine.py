@@ -194,7 +194,7 @@ class Examination:
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
             counts = Counter(script_of(lines[side].text)[0] for _, *lines in pairs)
             counts.pop("", None)
-            known = script_of_language(language_of(language)) if language else None
+            known = script_of_language(language) if language else None
             self.expected[side] = known or max(counts, key=counts.__getitem__, default=None)
         texts = [(one.text, other.text) for _, one, other in pairs]
         for side, code in enumerate(self.codes):
@@ -226,8 +226,8 @@ class Examination:
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
             texts = [lines[side].text for _, *lines in chosen]
             for (number, *_), text, code in zip(chosen, texts, identify(texts) if texts else (), strict=True):
-                self.languages[side][code] += 1
-                if language and code != language_of(language):
+                self.languages[side][language_of(code)] += 1
+                if language and language_of(code) != language_of(language):
                     self.diagnosis.add("wrong language", self.names[side], number, f"{code}: {text}")
             self.diagnosis.sampled["wrong language", self.names[side]] = self.languages[side].total()
 
@@ -311,7 +311,7 @@ class Examination:
             if tuple(counts.most_common(1)[0][0] for counts in self.languages) == codes[::-1]:
                 reason = f"it is {codes[1]} and {codes[0]}"
         else:
-            wanted = tuple(map(script_of_language, codes))
+            wanted = tuple(map(script_of_language, self.codes))
             usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
             if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
                 reason = f"its script is {usual[0]}"

@@ -176,7 +176,9 @@ def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
         language = (examination.src_lang, examination.tgt_lang)[side]
         if language and texts:
             codes = examination.identify(list(texts.values()))
-            foreign |= {number for number, code in zip(texts, codes, strict=True) if code != language_of(language)}
+            foreign |= {
+                number for number, code in zip(texts, codes, strict=True) if language_of(code) != language_of(language)
+            }
     return foreign
 
 

@@ -16,7 +16,7 @@ from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.quality.differences import Told, faults_of, most_telling, told
-from dragoman.quality.metrics import TITLES, FloatArray, Metric, metric
+from dragoman.quality.metrics import TITLES, FloatArray, Metric, metric, unsplit
 from dragoman.quality.output_checks import Finding
 from dragoman.quality.significance import RESAMPLES, SEED, TRIALS, Test, holm, paired_test, sentence_differences
 from dragoman.quality.slices import slices
@@ -128,6 +128,8 @@ class Comparing(Judging):
     terms: Path | None = None
     resamples: int = RESAMPLES
     trials: int = TRIALS
+    languages: tuple[str | None, str | None] = (None, None)
+    """From and to; None: as the first run says, or the files."""
     lowercase: bool = False
     tokenize: str = "auto"
     device: str = "auto"
@@ -146,9 +148,11 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], options: C
     if not refs:
         raise Error.MISSING_OPTION("give `ref`, the reference translation of each line of `src`")
     names = _names(systems, options.names)
-    test = TestSet.read(src, refs, _languages(systems))
+    test = TestSet.read(src, refs, _languages(systems, options.languages))
     lang = test.languages[1]
     built = [options.built(lang, tokenize=options.tokenize, lowercase=options.lowercase, system=name) for name in names]
+    if why := unsplit(test, built[0]):
+        say(f"warning: {test.name}: {why}")
     outputs = [_output(path, name, test, options) for path, name in zip(systems, names, strict=True)]
     outputs = [
         replace(system, faults=tuple(options.faults(replace(test, name=system.name), system.lines)))
@@ -268,20 +272,21 @@ def _names(systems: Sequence[Path], given: Sequence[str]) -> list[str]:
     return names
 
 
-def _languages(systems: Sequence[Path]) -> tuple[str, str]:
-    """Those of the first run among the systems; of files alone, what their names say."""
+def _languages(systems: Sequence[Path], given: tuple[str | None, str | None]) -> tuple[str, str]:
+    """Those that are given, or of the first run among the systems; of files alone, what their names say."""
+    src, tgt = given
     for path in systems:
         if path.is_dir():
             corpus = corpus_settings(path)
-            return corpus.src_lang, corpus.tgt_lang
-    return "", ""
+            return src or corpus.src_lang, tgt or corpus.tgt_lang
+    return src or "", tgt or ""
 
 
 def _output(path: Path, name: str, test: TestSet, options: Comparing) -> System:
     if not path.is_dir():
         return System(name, read_hypotheses(path, test))
     say(f"translating {len(test):,} lines by {name}")
-    translator = SearchTranslator.load(path, which=options.which, device=options.device)
+    translator = SearchTranslator.load(path, which=options.which, device=options.device, languages=options.languages)
     return System(name, translator.translate(test.sources))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.quality.external_metrics import any_metric
-from dragoman.quality.metrics import Metric
+from dragoman.quality.metrics import Metric, unsplit
 from dragoman.quality.output_checks import Finding, check_output, leaks
 from dragoman.quality.scores import USUAL, Scores, scores_of
 from dragoman.quality.slices import slices
@@ -44,6 +44,8 @@ class Judging:
     def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
         """The figures of an output. Its faults are said on standard error first: figures may mean nothing then."""
         faults = self.faults(test, hypotheses)
+        if why := unsplit(test, metrics):
+            say(f"warning: {test.name}: {why}")
         rows: dict[str, list[int]] = {}
         for by in self.by:
             rows |= slices(test, by, self._training_lines())
@@ -74,10 +76,12 @@ def judge_files(
     sources: list[Path],
     references: list[Path],
     names: list[str],
+    languages: tuple[str | None, str | None] = (None, None),
     tokenize: str = "auto",
     lowercase: bool = False,
 ) -> dict[str, Scores]:
-    """The figures of each file of translations; source and references say what it is a translation of.
+    """The figures of each file of translations; source and references say what it is a translation of, and in which
+    languages, where `languages` do not.
 
     Raises DragomanError when files do not fit each other.
     """
@@ -88,7 +92,7 @@ def judge_files(
     if len(hypotheses) != len(sources):
         raise Error.UNEQUAL_COUNTS(f"{len(hypotheses)} `hypotheses` for {len(sources)} `src`", "give one for each")
     tests = [
-        TestSet.read(src, refs, name=title)
+        TestSet.read(src, refs, (languages[0] or "", languages[1] or ""), title)
         for src, refs, title in zip(sources, references_of(sources, references), titles_of(sources, names), strict=True)
     ]
     lines = [read_hypotheses(path, test) for path, test in zip(hypotheses, tests, strict=True)]

@@ -21,6 +21,7 @@ from dragoman.evaluation.comparison import Compared, compare_models
 from dragoman.experiments.diversify import MADE_FROM, identity, translate_into, whole_lines
 from dragoman.inference.loading import build_model, corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.languages.codes import same_languages
 from dragoman.models.families import Seq2SeqModel, TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.progress import Progress, say
@@ -169,7 +170,7 @@ def _text(teacher: Path, translator: SearchTranslator, more: Sequence[Path]) -> 
     """Sources of the pairs that the teacher was trained on, as far as they are still there, and lines of `more`."""
     try:
         for pair in corpus_settings(teacher).train.unweighted().pairs():
-            if pair.languages in (None, translator.languages):
+            if pair.languages is None or same_languages(pair.languages, translator.languages):
                 yield pair.src
     except DragomanError as error:
         say(f"{teacher}: the text that it was trained on is not read: {error}")
@@ -231,7 +232,7 @@ def _recipe(
     theirs: Any = recipes.of_run(teacher)
     corpus, plain = theirs.corpus, config.to_dict(theirs)
     assert translator.languages is not None
-    valid = bool(sample(corpus.valid, 1)) and (corpus.src_lang, corpus.tgt_lang) == translator.languages
+    valid = bool(sample(corpus.valid, 1)) and same_languages((corpus.src_lang, corpus.tgt_lang), translator.languages)
     recipe = default_recipe(
         *files, str(run), languages=translator.languages, doctor="skip", valid=files if valid else None
     )

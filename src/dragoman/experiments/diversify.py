@@ -15,6 +15,7 @@ from dragoman.config import to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import Error, writing
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.languages.codes import fits, same_languages
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_json
@@ -161,13 +162,15 @@ def _require_same_languages(runs: Sequence[tuple[Side, Path]], source: FilesSour
         reads, writes = languages_of(run)
         pair = (reads, writes) if side == "src" else (writes, reads)
         first = first or pair
-        if pair != first:
+        if not same_languages(pair, first):
             raise Error.LANGUAGES_DIFFER(
                 f"translates from {reads} to {writes}, but the pairs are {first[0]} and {first[1]}: `forward` runs "
                 "read the source side, `backward` runs the target side",
                 file=run,
             )
-        if reads != writes and (language_of_file(source.src) == pair[1] or language_of_file(source.tgt) == pair[0]):
+        if reads != writes and (
+            fits(language_of_file(source.src), pair[1]) or fits(language_of_file(source.tgt), pair[0])
+        ):
             raise Error.LANGUAGES_DIFFER(
                 f"translates from {reads} to {writes}, but {source.src} is the source and {source.tgt} the target: "
                 "`forward` runs read the source side, `backward` runs the target side",

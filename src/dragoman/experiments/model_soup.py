@@ -14,6 +14,7 @@ from typing import Any
 from dragoman import config
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS
+from dragoman.languages.codes import tag_of
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir, tokenizer_files
 from dragoman.runs.new_run import write_run
@@ -70,7 +71,7 @@ def _kind(run: Path) -> dict[str, Any]:
     """The settings that say what a model computes; dropout is of training alone."""
     data = config.to_dict(recipes.of_run(run))
     model = {name: value for name, value in data["model"].items() if not name.endswith("dropout")}
-    languages = {name: data["corpus"].get(name) for name in ("src_lang", "tgt_lang")}
+    languages = {name: tag_of(data["corpus"].get(name, "")) for name in ("src_lang", "tgt_lang")}
     return {"task": data["task"], "model": model, "corpus": languages}
 
 

@@ -32,7 +32,7 @@ from dragoman.export import ctranslate2
 from dragoman.export.normalization import sentencepiece_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.codes import fits, name_of, parsed, tag_of
 from dragoman.runs import atomic_io
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
@@ -46,7 +46,7 @@ BEAM_SIZE, ALPHA, MAX_TOKENS = 4, 0.2, 256
 VERSIONS = {"package_version": "1.0", "argos_version": "1.9"}
 """Of a package made here, and the Argos Translate from which on its tokenizer is read as it is written."""
 
-CODES = {"pt_br": "pb", "zh_tw": "zt", "zh_hk": "zt", "zh_hant": "zt"}
+CODES = {"pb": "pt_BR", "zt": "zh_Hant", "nb": "no"}
 """Languages that have a code of their own there."""
 
 
@@ -121,7 +121,10 @@ def _metadata(translator: SearchTranslator) -> dict[str, str]:
 
 
 def _code(language: str) -> str:
-    return CODES.get(language.lower().replace("-", "_"), language_of(language))
+    """The code of Argos Translate: of two or three letters, with some of its own for variants."""
+    is_brazilian = parsed(language).region == "BR"
+    own = (code for code, like in CODES.items() if fits(language, like) and (code != "pb" or is_brazilian))
+    return next(own, tag_of(language).partition("-")[0])
 
 
 README = """# {from_name} to {to_name}

@@ -4,7 +4,6 @@ Its head has the fields of the Hugging Face Hub, which reads them from a file th
 in it comes from the run directory; what that does not say (a licence, a name for the data) is left for people to write.
 """
 
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import yaml
 from jinja2 import Environment
 
 from dragoman.errors import DragomanError, writing
-from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.codes import is_known, name_of, tag_of
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
@@ -45,8 +44,6 @@ CALLS = {
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
 
-_CODE = re.compile("(?!src|tgt)[a-z]{2,3}")
-"""Codes of ISO 639, of which the Hub takes those with two letters and those with three."""
 
 TEMPLATE = Environment(trim_blocks=True, keep_trailing_newline=True).from_string(
     Path(__file__).with_name("model_card.md.j2").read_text(encoding="utf-8")
@@ -75,7 +72,7 @@ def card(run_dir: str | Path, export: str = "") -> str:
     name = path.resolve().name
     task = str(settings.get("task", "translation"))
     languages, corpus = _languages(settings), settings.get("corpus", {})
-    known = not {"", "src", "tgt"} & {*languages}  # stands-in for languages that nobody has named
+    known = all(map(is_known, languages))  # and no `src` and `tgt` of languages that nobody has named
     shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
     return TEMPLATE.render(
         head=_yaml(_head(name, settings, tests)),
@@ -118,9 +115,9 @@ def _yaml(value: Any) -> str:
 def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[str, Any]:
     task = settings.get("task", "translation")
     found: dict[str, Any] = {}
-    codes = map(language_of, _several(settings) or _languages(settings))
-    if languages := [code for code in codes if _CODE.fullmatch(code)]:
-        found["language"] = list(dict.fromkeys(languages))
+    codes = [tag_of(code).partition("-")[0] for code in _several(settings) or _languages(settings) if is_known(code)]
+    if codes:
+        found["language"] = list(dict.fromkeys(codes))
     found |= {"library_name": "dragoman", "pipeline_tag": PIPELINES.get(task, task), "tags": ["dragoman", task]}
     if settings.get("init_from"):
         found["base_model"] = Path(settings["init_from"]).name

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import webencodings
 
 from dragoman.errors import Error
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import language_of, script_of
 
 Declares = Literal["", "xml", "html", "po", "properties", "player"]
 """The way in which a kind of file says its encoding; "": it says none. Java's properties are UTF-8 or ISO-8859-1; a
@@ -82,7 +82,7 @@ _CODE_PAGES = {
     **dict.fromkeys(("ru", "uk", "be", "bg", "sr", "mk", "kk"), "cp1251"),
     **dict.fromkeys(("et", "lv", "lt"), "cp1257"),
     "el": "cp1253", "tr": "cp1254", "az": "cp1254", "he": "cp1255", "ar": "cp1256", "fa": "cp1256", "vi": "cp1258",
-    "th": "cp874", "ja": "cp932", "ko": "cp949", "zh": "gb18030", "zh_TW": "cp950",
+    "th": "cp874", "ja": "cp932", "ko": "cp949", "zh": "gb18030", "zh_Hant": "cp950", "sr_Latn": "cp1250",
 }  # fmt: skip
 """The encodings of Windows by language; of all others it is windows-1252."""
 
@@ -100,7 +100,8 @@ def code_page(data: bytes, languages: Sequence[str]) -> str:
     counts = Counter("\udc80" <= char <= "\udcff" for char in data.decode("utf-8", "surrogateescape") if char > "\x7f")
     if counts[True] <= counts[False]:
         return ""
-    named = [_CODE_PAGES.get(code) or _CODE_PAGES.get(language_of(code)) for code in languages]
+    keys = [(f"{language_of(code)}_{script_of(code)}", language_of(code)) for code in languages]
+    named = [_CODE_PAGES.get(exact) or _CODE_PAGES.get(language) for exact, language in keys]
     return next(filter(None, named), "cp1252")
 
 

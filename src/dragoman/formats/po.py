@@ -2,14 +2,15 @@
 
 import gettext
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.formats.base import Edit, Entry, Item, Limit, Options, State, Unit, plain, refuse
 from dragoman.formats.messages import label, with_numbered_arguments
 from dragoman.formats.plural_forms import says_number
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import is_known, language_of, locale_of
+from dragoman.languages.names import named
 from dragoman.languages.plurals import plurals_of
 
 _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\d+)\])?)?[ \t]*(?P<text>\".*\")[ \t]*$")
@@ -189,7 +190,7 @@ def rule_for(header: str, language: str) -> Rule:
 
 def with_header(text: str, options: Options) -> str:
     """The catalogue with a header that says the language of its translations, and its rule for plurals."""
-    language = options.languages[1].replace("-", "_")
+    language = locale_of(options.languages[1])
     for _, fields, _, _ in _entries(text, options):
         source = fields.get("msgid")
         if source is None or source.text or "msgctxt" in fields or not language:
@@ -199,8 +200,8 @@ def with_header(text: str, options: Options) -> str:
         facts = {}
         if (rule := rule_for(header, language).stated) and ("msgid_plural" in text or "Plural-Forms:" in header):
             facts["Plural-Forms"] = rule
-        said = language_of(dict(line.partition(": ")[::2] for line in header.split("\n")).get("Language", ""))
-        if said in ("", language_of(options.languages[0])):
+        said = language_named(dict(line.partition(": ")[::2] for line in header.split("\n")))
+        if language_of(said) in ("", language_of(options.languages[0])):
             facts["Language"] = language
         newline = "\r\n" if "\r\n" in text else "\n"
         written = text[field.start : field.end].replace("charset=CHARSET", "charset=UTF-8")
@@ -265,6 +266,17 @@ MANY = 5
 """A count that takes the form of many things in every language."""
 
 
+def language_named(fields: Mapping[str, str]) -> str:
+    """The language that a header names by code or by name, as `Language` or as older tools had it; "" for none.
+
+    >>> language_named({"Language": "pt_BR"}), language_named({"Language": "Français"})
+    ('pt_BR', 'fr')
+    """
+    said = (fields.get(name, "").strip() for name in ("Language", "X-Language", "X-Poedit-Language"))
+    language = next(filter(None, said), "")
+    return named(language, own=not is_known(language)) or language
+
+
 def header_of(text: str) -> Header:
     """The facts of a catalogue's header.
 
@@ -272,8 +284,8 @@ def header_of(text: str) -> Header:
     0
     """
     fields = dict(line.partition(": ")[::2] for line in text.split("\n"))
-    language = fields.get("Language", "").strip()
-    source = fields.get("X-Source-Language", "").strip()
+    language = language_named(fields)
+    source = language_named({"Language": fields.get("X-Source-Language", "")})
     source = "en" if source in ("", "C", "POSIX") else source
     form: Callable[[int], int] | None = None
     if rule := re.search(r"plural\s*=\s*([^;]+)", fields.get("Plural-Forms", "").partition(";")[2]):

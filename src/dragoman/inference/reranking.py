@@ -16,6 +16,7 @@ from dragoman.errors import Error
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
+from dragoman.languages.codes import same_languages
 
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
@@ -72,7 +73,7 @@ class NoisyChannelReranker:
 
 def require_opposite(forward: SearchTranslator, back: SearchTranslator, name: str) -> None:
     """Raises DragomanError unless `back`, the run called `name`, translates from the one's language to the other's."""
-    if forward.languages is None or back.languages is None or forward.languages == back.languages[::-1]:
+    if forward.languages is None or back.languages is None or same_languages(forward.languages, back.languages[::-1]):
         return
     (reads, writes), (src, tgt) = back.languages, forward.languages
     raise Error.LANGUAGES_DIFFER(

@@ -27,7 +27,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
 from dragoman.inference.translation import Part, Reranker, Translation
-from dragoman.languages.codes import written_without_spaces
+from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
 from dragoman.text.normalize import NORMALIZERS
@@ -163,16 +163,20 @@ class SearchTranslator:
     def between(self, src_lang: str, tgt_lang: str) -> "SearchTranslator":
         """This translator, of the same model, between two other languages of those that the model knows.
 
-        Raises DragomanError for a language that it does not know, and for a model that knows but two.
+        A model that knows but two may have others' codes for them. Raises DragomanError for a language that it does not
+        know.
         """
-        if self.languages == (src_lang, tgt_lang):
+        own = self.languages or ("", "")
+        if own == (src_lang, tgt_lang):
             return self
-        if (known := self.tokenizers.languages) is None:
-            told = " to ".join(self.languages or ("?", "?"))
-            raise Error.UNSUPPORTED(f"this model translates from {told} and is not told languages")
         other = copy.copy(self)
-        other.languages = known.codes(src_lang, tgt_lang)
-        other.tokenizers = self.tokenizers.between(*other.languages)
+        if (known := self.tokenizers.languages) is not None:
+            other.languages = known.codes(src_lang, tgt_lang)
+            other.tokenizers = self.tokenizers.between(*other.languages)
+        elif all(fits(asked, one) or not is_known(one) for asked, one in zip((src_lang, tgt_lang), own, strict=True)):
+            other.languages = src_lang, tgt_lang  # the model's own by other names, or its recipe called them `src`
+        else:
+            raise Error.UNSUPPORTED(f"this model translates from {own[0]} to {own[1]} and is not told languages")
         other.join = "" if written_without_spaces(tgt_lang) else " "
         other.__dict__.pop("continuations", None)
         return other

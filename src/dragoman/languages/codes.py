@@ -1,24 +1,108 @@
-"""Facts of writing that follow from a language code; `languages.toml` has them all."""
+"""Language codes in all ways that people write them, and facts of writing that follow from a code.
+
+`zh_CN`, `zho_Hans`, `cmn`, `chi`, `zh-Hans-CN`, `zh_CN.UTF-8`, `b+zh+Hans` and `Chinese` are one language. Aliases,
+scripts and regions are those of CLDR, by Babel; `languages.toml` has what CLDR has not, and all facts.
+"""
 
 import functools
 import re
 import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from babel.core import Locale, get_global
+
+from dragoman.languages.names import SCRIPTS, named
 
 TELLING = 20
 """Characters from which on the language of a text can be told."""
 
 
-def language_of(code: str) -> str:
-    """The language of a code, without region or script.
+class Code(NamedTuple):
+    """The parts of a language code in CLDR's spelling, "" for what it does not name."""
 
-    >>> language_of("zh_CN"), language_of("zh-Hant"), language_of("DE")
-    ('zh', 'zh', 'de')
+    language: str
+    script: str = ""
+    region: str = ""
+    variant: str = ""
+    rest: str = ""
+    """What is no part of a language code."""
+
+
+@functools.lru_cache(4096)
+def parsed(code: str) -> Code:
+    """The parts of a code, or of a language's name.
+
+    >>> parsed("zho_Hans")[:3], parsed("pt-rBR")[:3], parsed("sr_RS.UTF-8@latin")[:3], parsed("German").language
+    (('zh', 'Hans', ''), ('pt', '', 'BR'), ('sr', 'Latn', 'RS'), 'de')
     """
-    return re.split("[-_]", code.lower())[0]
+    code = re.sub(r"\.[\w-]+|@euro\b", "", code.removeprefix("b+"))
+    parts = re.findall(r"[^\W_]+", code)
+    if not parts:
+        return Code("")
+    first, whole = parts[0].lower(), "_".join(parts).lower()
+    if len(first) > 3 and (name := named(code)):
+        return parsed(name)
+    others = _aliases()
+    alias = others.get(whole) or others.get(first) or str(get_global("language_aliases").get(first, first))
+    language, *own = alias.split("_")
+    rest = [] if whole in others else parts[1:]
+    found = _with_subtags(language, rest)
+    for subtag in own:  # what the alias says is so, where the code itself does not say otherwise
+        found = found._replace(
+            **({"script": found.script or subtag} if len(subtag) == 4 else {"region": found.region or subtag})
+        )
+    return found
+
+
+def _with_subtags(language: str, parts: list[str]) -> Code:
+    """The parts of a code behind its language; an extension, and what is private, end it."""
+    script = region = variant = unknown = ""
+    territories, aliases = Locale("en").territories, get_global("territory_aliases")
+    for place, part in enumerate(parts):
+        upper = re.sub("^r(?=[A-Z]{2}$)", "", part).upper()
+        if len(part) == 1:
+            break
+        if part.lower() in SCRIPTS or part.title() in Locale("en").scripts:
+            script = SCRIPTS.get(part.lower(), part.title())
+        elif upper in territories or upper in aliases:
+            region = upper if upper in territories else aliases[upper][0]
+        elif place == 0 and re.fullmatch("[A-Za-z]{3}", part) and parsed(part).language in _languages():
+            return _with_subtags(parsed(part).language, parts[1:])  # zh-yue
+        elif re.fullmatch("[A-Za-z]{5,8}|[0-9][A-Za-z0-9]{3}", part):
+            variant = part.lower()
+        elif upper != "XX":  # mBART's region of languages without one
+            unknown = part
+    return Code(language, script, region, variant, unknown)
+
+
+@functools.cache
+def _languages() -> frozenset[str]:
+    """The codes of all languages that have a name."""
+    return frozenset({*Locale("en").languages, *_merged(), *_merged().values(), "tw"} - {"und", "mul", "zxx"})
+
+
+def is_known(code: str) -> bool:
+    """True if a code is one of a language with a name, and nothing else is in it.
+
+    >>> [is_known(code) for code in ("zho_Hans", "zh-yue", "fuv_Latn", "pt_BR", "src", "tgt", "txt", "de-en")]
+    [True, True, True, True, False, False, False, False]
+    """
+    found = parsed(code)
+    if found.rest:
+        return False
+    return found.language in _languages() or bool(found.script and len(found.language) == 3)
+
+
+def language_of(code: str) -> str:
+    """The language of a code, without region or script: its ISO 639-1 code, or that of 639-3.
+
+    >>> language_of("zh_CN"), language_of("zho_Hant"), language_of("DE"), language_of("nb"), language_of("iw")
+    ('zh', 'zh', 'de', 'no', 'he')
+    """
+    language = parsed(code).language
+    return _merged().get(language, language)
 
 
 def tag_of(code: str, like: str = "") -> str:
@@ -27,12 +111,27 @@ def tag_of(code: str, like: str = "") -> str:
     >>> tag_of("pt_BR"), tag_of("eng_Latn"), tag_of("en", "de-DE"), tag_of("zh_Hant", "de-DE"), tag_of("sr@latin", "de")
     ('pt-BR', 'en', 'en-US', 'zh-TW', 'sr-Latn')
     """
-    language, script, region = _subtags(code)
+    language, script, region, variant, _ = parsed(code)
     if not region and re.search("[-_]([A-Za-z]{2}|[0-9]{3})(?![A-Za-z0-9])", like):
         region = _usual(language, script)[2]
     if script == _usual(language, region)[1]:
         script = ""
-    return "-".join(filter(None, (language, script, region)))
+    return "-".join(filter(None, (language, script, region, variant)))
+
+
+def locale_of(code: str) -> str:
+    """The name of a language's locale as gettext has it: scripts are regions or modifiers there.
+
+    >>> locale_of("deu_Latn"), locale_of("zh-Hans"), locale_of("zho_Hant"), locale_of("pt-BR"), locale_of("sr-Latn")
+    ('de', 'zh_CN', 'zh_TW', 'pt_BR', 'sr@latin')
+    """
+    language, script, region, variant, _ = parsed(code)
+    if language == "zh" and script and not region:
+        region = _usual(language, script)[2]
+    if script == _usual(language, region)[1]:
+        script = ""
+    modifier = variant or next((word for word, name in SCRIPTS.items() if name == script), "")
+    return language + (f"_{region}" if region else "") + (f"@{modifier}" if modifier else "")
 
 
 def script_of(code: str) -> str:
@@ -41,7 +140,7 @@ def script_of(code: str) -> str:
     >>> script_of("de"), script_of("zh_TW"), script_of("sr_Latn")
     ('Latn', 'Hant', 'Latn')
     """
-    language, script, region = _subtags(code)
+    language, script, region, *_ = parsed(code)
     return script or _usual(language, region)[1]
 
 
@@ -57,20 +156,16 @@ def direction_of(code: str) -> str:
 _RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg"})
 
 
-def _subtags(code: str) -> tuple[str, str, str]:
-    """(language, script, region) of a code; "" for what it does not name."""
-    base, _, variant = code.partition("@")
-    first, *rest = re.split("[-_]", base)
-    script = next((part.title() for part in rest if len(part) == 4), "Latn" if variant.lower() == "latin" else "")
-    region = next((part.upper() for part in rest if re.fullmatch("[A-Za-z]{2}|[0-9]{3}", part)), "")
-    return get_global("language_aliases").get(first.lower(), first.lower()), script, region
-
-
 def _usual(language: str, subtag: str) -> list[str]:
     """Language, script and region that a language most probably has, in one script or region if that is named."""
     likely = get_global("likely_subtags")
+    language = _LIKELY.get(language, language)
     full = likely.get(f"{language}_{subtag}" if subtag else language) or likely.get(language) or f"{language}__"
     return str(full).split("_")
+
+
+_LIKELY = {"tl": "fil", "tw": "ak"}
+"""Languages that CLDR has under another code."""
 
 
 def fits(code: str, wanted: str) -> int:
@@ -78,13 +173,52 @@ def fits(code: str, wanted: str) -> int:
     1 one of the two names none, 0 another one.
 
     >>> fits("pt-BR", "pt_BR"), fits("pt", "pt_BR"), fits("pt_PT", "pt_BR"), fits("sr@latin", "sr"), fits("eng", "en")
-    (2, 1, 0, 0, 0)
+    (2, 1, 0, 0, 2)
     """
-    one, other = (text.lower().replace("-", "_") for text in (code, wanted))
-    if one == other:
-        return 2
-    bare = "@" not in one + other and ("_" not in one or "_" not in other)
-    return int(bare and language_of(one) == language_of(other))
+    one, other = parsed(code), parsed(wanted)
+    if language_of(code) != language_of(wanted) or script_of(code) != script_of(wanted) or one.variant != other.variant:
+        return 0
+    return 2 if one.region == other.region else int(not (one.region and other.region))
+
+
+def same_languages(codes: Sequence[str] | None, others: Sequence[str] | None) -> bool:
+    """True if two pairs are of the same languages, whatever their codes are called.
+
+    >>> same_languages(("deu_Latn", "zh"), ("de", "zho_Hans")), same_languages(("de", "pt_BR"), ("de", "pt_PT"))
+    (True, False)
+    """
+    if codes is None or others is None:
+        return codes == others
+    return all(one == other or fits(one, other) for one, other in zip(codes, others, strict=True))
+
+
+def closest(code: str, known: Iterable[str]) -> str | None:
+    """The code among those that are known that stands for a language; None where there is none.
+
+    A script that is asked for is had, as is one that the known code names; of several regions the usual one is taken.
+
+    >>> closest("EN-us", ["de", "en"]), closest("zh-TW", ["zho_Hans", "zho_Hant"]), closest("zt", ["zh"])
+    ('en', 'zho_Hant', None)
+    """
+    codes = list(known)
+    exact = {one.lower(): one for one in codes}
+    if code.lower() in exact:
+        return exact[code.lower()]
+    return max((one for one in codes if _agreement(code, one)), key=lambda one: _agreement(code, one), default=None)
+
+
+def _agreement(code: str, known: str) -> int:
+    """The degree to which a known code is what another one asks for; 0: it is not."""
+    if language_of(code) != language_of(known):
+        return 0
+    asked, there = parsed(code), parsed(known)
+    same_script = script_of(code) == script_of(known)
+    if not same_script and (asked.script or asked.region) and (there.script or there.region or is_chinese(code)):
+        return 0
+    same_region = asked.region == there.region
+    usual = there.region == _usual(there.language, there.script)[2]
+    same_name = asked.language == there.language  # nb is nearer to nb than no is
+    return 1 + 16 * same_script + 8 * same_region + 4 * (not there.region) + 2 * usual + same_name
 
 
 @functools.cache
@@ -102,18 +236,40 @@ def _table() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("languages.toml").read_text(encoding="utf-8"))
 
 
+def _aliases() -> dict[str, str]:
+    """Codes that CLDR has not, or other ones for: `zt`."""
+    return _table()["aliases"]
+
+
+def _merged() -> dict[str, str]:
+    """Languages that count as another one here: `nb` as `no`."""
+    return _table()["merged"]
+
+
 def is_chinese(code: str) -> bool:
-    return language_of(code) in {"zh", "cmn", "yue", "wuu", "lzh"}
+    """True for the languages of China that are written in Chinese characters.
+
+    >>> is_chinese("zho_Hans"), is_chinese("yue"), is_chinese("nan_Hant"), is_chinese("ja"), is_chinese("zh_Latn")
+    (True, True, True, False, False)
+    """
+    return script_of(code) in {"Hans", "Hant", "Hani", "Hanb"}
 
 
 def written_without_spaces(code: str) -> bool:
     """True if words, and so sentences too, follow each other without a space: Chinese, Japanese, Thai, Lao, Khmer,
-    Burmese.
+    Burmese, Tibetan and others that are written in their scripts.
 
-    >>> written_without_spaces("zh_CN"), written_without_spaces("ko")
-    (True, False)
+    >>> [written_without_spaces(code) for code in ("zh_CN", "tha_Thai", "shn", "ko", "zh_Latn")]
+    [True, True, True, False, False]
     """
-    return language_of(code) in facts("spaces")
+    return is_chinese(code) or script_of(code) in _UNSPACED
+
+
+_UNSPACED = frozenset({
+    "Jpan", "Hira", "Kana", "Hrkt", "Thai", "Laoo", "Khmr", "Mymr", "Tibt", "Tale", "Talu", "Lana", "Tavt", "Ahom",
+    "Java", "Bali", "Yiii",
+})  # fmt: skip
+"""Scripts without spaces between words (Unicode Standard Annex 14, classes SA and ID), but for Chinese."""
 
 
 def articles(code: str) -> list[tuple[str, ...]]:

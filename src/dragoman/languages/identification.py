@@ -8,7 +8,7 @@ from typing import Any
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dragoman.languages.codes import facts, language_of
+from dragoman.languages.codes import facts, is_known, language_of
 
 SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
@@ -32,8 +32,6 @@ COMMON, FEWEST_SURE = 500, 10
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _LETTER = re.compile(r"[^\W\d_]")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
-_LABELS = {"nb": "no", "cmn": "zh", "fil": "tl"}
-"""The identifier's codes for languages that it calls otherwise."""
 _NEAR = [
     {"zh", "yue", "wuu", "cmn"}, {"no", "nb", "nn", "da"}, {"hr", "sr", "bs", "sh"}, {"id", "ms", "jv"}, {"cs", "sk"},
     {"es", "gl", "an"}, {"fr", "oc", "wa"}, {"de", "lb", "nds"}, {"nl", "af"}, {"ru", "uk", "be"}, {"bg", "mk"},
@@ -49,7 +47,7 @@ def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
     'de'
     """
     language, probability = _identifier(among).classify(text)
-    return str(language), float(probability)
+    return language_of(str(language)), float(probability)
 
 
 def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, float]]:
@@ -69,7 +67,7 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
         return [(code, 0.0) for code in expected]
     found = {str(label): float(share) for label, share in _identifier(()).rank(f" {sample(text)} ")}
     found.pop(NO_LANGUAGE, None)
-    weights = {label: 1.0 if label in facts("name") or label in _LABELS.values() else RARE for label in found}
+    weights = {label: 1.0 if label in facts("name") else RARE for label in found}
     others = sum(weight for label, weight in weights.items() if label not in codes)
     priors = {
         label: EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weight / others
@@ -146,6 +144,30 @@ def common_language(texts: Sequence[str]) -> str:
     return language if count >= FEWEST_SURE and count > 0.7 * sure.total() else ""
 
 
+def recognised(texts: Sequence[str]) -> str:
+    """The language that some texts are in, few short ones together; "" where it cannot be said.
+
+    >>> recognised(["我们去公园。", "今天天气很好。"]), recognised(["7", "?"])
+    ('zh', '')
+    """
+    if language := common_language(texts):
+        return language
+    text = sample(" ".join(texts[:COMMON]))
+    shares = {language_of(label): float(share) for label, share in _identifier(()).rank(text)}
+    language = max(shares, key=shares.__getitem__)
+    sure = sum(shares.get(near, 0.0) for near in _near(language)) >= SURE_OF_TWO
+    return language if is_long_enough(text) and sure and language != NO_LANGUAGE else ""
+
+
+def language_or_recognised(code: str, texts: Sequence[str]) -> str:
+    """The code of a language, or for one that is none (`tgt`) the language of texts, where that can be said.
+
+    >>> language_or_recognised("tgt", ["Ein Mann schläft in einem grünen Raum."]), language_or_recognised("xy", ["1"])
+    ('de', 'xy')
+    """
+    return code if is_known(code) else recognised(texts) or code
+
+
 def other_language(text: str, code: str, likely: str = "") -> str | None:
     """The language of a text that is surely not of language `code`; None for one that is, or may be.
 
@@ -157,7 +179,7 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     code, likely = _label(code), _label(likely)
     if not is_long_enough(text) or not known(code):
         return None
-    near = next((group for group in _NEAR if code in group), {code})
+    near = _near(code)
     language, probability = identify(text)
     if language in near or language == NO_LANGUAGE:
         return None
@@ -169,15 +191,27 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     return None
 
 
+def _near(language: str) -> set[str]:
+    return next((group for group in _NEAR if language in group), {language})
+
+
 def _label(code: str) -> str:
     """The identifier's code for a language."""
     language = language_of(code)
-    return _LABELS.get(language, language)
+    return _labels().get(language, language)
+
+
+def _known() -> frozenset[str]:
+    return frozenset(_labels().values())
 
 
 @functools.cache
-def _known() -> frozenset[str]:
-    return frozenset(_identifier(()).labels)
+def _labels() -> dict[str, str]:
+    """The identifier's code for each of its languages."""
+    return {
+        language_of(label): label
+        for label in sorted(_identifier(()).labels, key=lambda label: label == language_of(label))
+    }
 
 
 @functools.cache

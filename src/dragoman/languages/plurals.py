@@ -7,6 +7,8 @@ from babel import Locale
 from babel.core import UnknownLocaleError
 from babel.messages.plurals import get_plural
 
+from dragoman.languages.codes import tag_of
+
 FORMS = ("zero", "one", "two", "few", "many", "other")
 """All forms that a language may have."""
 _COUNTS = range(1001)
@@ -34,7 +36,8 @@ def plurals_of(code: str) -> Plurals | None:
     ('nplurals=2; plural=(n != 1);', None)
     """
     try:
-        locale = Locale.parse(code.replace("-", "_"))
+        tag = tag_of(code)  # of nb as Babel has it: it knows no_NO by that name alone
+        locale = Locale.parse({"no-NO": "nb-NO"}.get(tag, tag), sep="-")
     except (ValueError, UnknownLocaleError):
         return None
     of_counts = [locale.plural_form(count) for count in _COUNTS]

@@ -12,6 +12,7 @@ from dragoman.inference.loading import corpus_settings
 from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Reranker
+from dragoman.languages.codes import same_languages
 from dragoman.pipeline.confidence import load as load_calibration
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
@@ -150,7 +151,7 @@ def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: M
         other = SearchTranslator.load(
             check_run_dir(run), device=options.device, changes=options.changes, **precision, **options.decoding
         )
-        if other.languages != own.languages:
+        if not same_languages(other.languages, own.languages):
             (reads, writes), (src, tgt) = other.languages or ("?", "?"), own.languages or ("?", "?")
             raise Error.LANGUAGES_DIFFER(
                 f"`mbr` {run}: translates from {reads} to {writes}", f"give runs from {src} to {tgt}"

@@ -341,7 +341,7 @@ def _other_language(text: str, code: str, likely: str) -> str | None:
 
 def source_script(line: Line) -> str | None:
     """The source is in another script than its language is written in."""
-    usual = script_of_language(language_of(line.languages[0]))
+    usual = script_of_language(line.languages[0])
     script = other_script(without_spans(line.src)[0], usual)
     return f"{script} script, not in {usual}" if script else None
 

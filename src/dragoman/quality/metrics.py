@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import io
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from dragoman.errors import Error
 from dragoman.languages.codes import is_chinese, written_without_spaces
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet, composed
+from dragoman.text.words import UNSPACED as UNSPACED_LETTERS
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -239,3 +241,23 @@ def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:
     if tokenize != "auto":
         return tokenize
     return "zh" if is_chinese(tgt_lang) else "char" if written_without_spaces(tgt_lang) else "13a"
+
+
+def unsplit(test: TestSet, metrics: Sequence[Metric]) -> str:
+    """Why the figure of BLEU means nothing: its tokenizer does not split the references; "" where it does."""
+    text = " ".join(line for lines in test.references[:1] for line in lines[:_LOOKED_AT])
+    tokenizers = {
+        each.metric.tokenizer_signature for each in metrics if isinstance(each, SacreMetric) and each.name == "bleu"
+    }
+    letters, words = len(_UNSPACED_LETTER.findall(text)), len(text.split())
+    if not tokenizers & {"13a", "intl", "none"} or letters < _UNSPLIT * words or 2 * letters < len(text):
+        return ""
+    return (
+        "the references have no spaces between words, and BLEU takes each sentence for one: say with `tgt_lang` which "
+        "language it is, or choose with `tokenize`: zh for Chinese, char for other languages"
+    )
+
+
+_LOOKED_AT, _UNSPLIT = 100, 4
+"""References that are looked at, and letters between two spaces from which on these do not stand between words."""
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from dragoman.config import settings
 from dragoman.errors import Error
+from dragoman.languages.identification import language_or_recognised
 from dragoman.quality.metrics import Metric, metric
 from dragoman.quality.output_checks import Finding
 from dragoman.quality.test_set import TestSet
 
-Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
+Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none"]
 
 USUAL = ("bleu", "chrf", "ter", "exact_match")
 """The metrics of an evaluation for which none are named."""
@@ -94,11 +95,13 @@ def score(
     """Score one hypothesis against one reference a line; both are put into NFC first: one letter that is spelt as two
     code points is no difference.
 
-    `with_ter=False` leaves out TER, whose search for shifts takes longer than translating does.
+    `with_ter=False` leaves out TER, whose search for shifts takes longer than translating does. A `tgt_lang` that is no
+    language code is told from the references.
     Raises DragomanError when the counts differ or there is nothing to score.
     """
     if len(hypotheses) != len(references):
         raise Error.UNEQUAL_COUNTS(f"{len(hypotheses):,} translations do not fit {len(references):,} references")
+    tgt_lang = language_or_recognised(tgt_lang, references)
     test = TestSet(list(hypotheses), [list(references)], ("", tgt_lang))
     scores = scores_of(test, hypotheses, config.metrics(tgt_lang, with_ter=with_ter))
     signatures = {name: signature for name, signature in scores.signatures.items() if name != "exact_match"}

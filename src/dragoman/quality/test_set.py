@@ -2,10 +2,13 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.errors import Error, show
+from dragoman.languages.codes import name_of
+from dragoman.languages.identification import language_or_recognised
+from dragoman.progress import say
 from dragoman.quality.text_forms import N_BEST
 from dragoman.text.lines import find, language_of_file, read_lines
 
@@ -44,7 +47,7 @@ class TestSet:
 
     @classmethod
     def read(cls, src: Path, refs: Sequence[Path], languages: tuple[str, str] = ("", ""), name: str = "") -> "TestSet":
-        """The lines of files; languages that are not given are those of the files' names (`test.de`).
+        """The lines of files; languages that are not given are those of the files' names (`test.de`), or of their text.
 
         Raises DragomanError when counts differ or a file has no lines.
         """
@@ -60,7 +63,17 @@ class TestSet:
                 )
             references.append(lines)
         codes = languages[0] or language_of_file(src), languages[1] or language_of_file(refs[0] if refs else src)
-        return cls(sources, references, codes, name or src.name, (src, refs[0]) if refs else None)
+        test = cls(sources, references, codes, name or src.name, (src, refs[0]) if refs else None)
+        return test.with_languages()
+
+    def with_languages(self) -> "TestSet":
+        """With languages as its text says, where their codes are none."""
+        texts = self.sources, self.references[0] if self.references else []
+        codes = [language_or_recognised(code, lines) for code, lines in zip(self.languages, texts, strict=True)]
+        for code, own, option in zip(codes, self.languages, ("src_lang", "tgt_lang"), strict=True):
+            if code != own:
+                say(f"{self.name}: taken for {name_of(code)}, as its text says (`{option}`: another language)")
+        return replace(self, languages=(codes[0], codes[1]))
 
 
 def read_hypotheses(path: Path, test: TestSet) -> list[str]:

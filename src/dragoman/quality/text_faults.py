@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 
-from dragoman.languages.codes import facts
+from dragoman.languages.codes import facts, language_of, parsed
 from dragoman.quality.text_forms import forms_of
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
@@ -152,6 +152,20 @@ def script_of(text: str) -> tuple[str, int]:
     return (script, count) if count else ("", 0)
 
 
-def script_of_language(language: str) -> str | None:
-    """The script of a language, None for languages that are not listed here."""
-    return facts("script").get(language)
+def script_of_language(code: str) -> str | None:
+    """The script that a code names, or that its language is written in; None for languages that are not listed here.
+
+    >>> [script_of_language(code) for code in ("ru", "uzb_Cyrl", "sr", "jpn_Jpan")]
+    ['Cyrillic', 'Cyrillic', None, 'Han']
+    """
+    named = parsed(code).script
+    return _NAMES.get(named) if named else facts("script").get(language_of(code))
+
+
+_NAMES = {
+    "Latn": "Latin", "Cyrl": "Cyrillic", "Grek": "Greek", "Armn": "Armenian", "Hebr": "Hebrew", "Arab": "Arabic",
+    "Deva": "Devanagari", "Beng": "Bengali", "Taml": "Tamil", "Thai": "Thai", "Laoo": "Lao", "Geor": "Georgian",
+    "Khmr": "Khmer", "Mymr": "Burmese", "Hang": "Hangul", "Kore": "Hangul",
+    **dict.fromkeys(("Hans", "Hant", "Hani", "Hanb", "Jpan", "Hira", "Kana", "Hrkt"), "Han"),
+}  # fmt: skip
+"""The scripts by their codes of four letters."""

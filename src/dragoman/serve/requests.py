@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, Response
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
-from dragoman.languages.codes import name_of
+from dragoman.languages.codes import closest, name_of
 from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.memory import in_lines
 from dragoman.pipeline.pipeline import Translated
@@ -19,24 +19,17 @@ from dragoman.serve.documents import Job, NoRoom, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, as_it_is, same_language
+from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, as_it_is
 from dragoman.serve.state import Server
 from dragoman.text.glossary import Glossary
 
 LIKELY = 0.01
 """Probability from which on a language is named."""
-ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""LibreTranslate's codes for languages that have others elsewhere; both are understood."""
 
 
 def language(server: Server, code: str) -> str | None:
     """The served language that a client's code stands for."""
-    known = {one for pair in server.service.runs for one in pair}
-    lower = code.lower()
-    for alias, full in ALIASES.items():
-        if lower in (alias, full.lower()):
-            return next((one for one in (full, alias) if one in known), None) or same_language(alias, known)
-    return same_language(code, known)
+    return closest(code, dict.fromkeys(one for pair in server.service.runs for one in pair))
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class Service:
         if (src, tgt) in runs:
             return [runs[src, tgt]]
         middles = [middle for first, middle in runs if first == src and (middle, tgt) in runs]
-        middle = min(middles, key=lambda code: (code != "en", code), default=None)
+        middle = min(middles, key=lambda code: (language_of(code) != "en", code), default=None)
         return [] if middle is None else [runs[src, middle], runs[middle, tgt]]
 
     def tokens(self, src: str, tgt: str, texts: Iterable[str], choices: Choices = NO_CHOICES) -> int:
@@ -419,16 +419,3 @@ def _in_steps(translate: TranslateUnits, advance: Callable[[int], None]) -> Tran
             advance(done)
 
     return of_units
-
-
-def same_language(code: str, known: Iterable[str]) -> str | None:
-    """The code among those that are known that stands for a language; None where there is none.
-
-    >>> same_language("EN-us", ["de", "en"]), same_language("fr", ["de", "en"])
-    ('en', None)
-    """
-    codes = list(known)
-    exact = {one.lower(): one for one in codes}
-    if code.lower() in exact:
-        return exact[code.lower()]
-    return next((one for one in codes if language_of(one) == language_of(code)), None)

@@ -121,8 +121,8 @@ class CollectionConfig:
 class CorpusConfig:
     """Which pairs to train, validate and test on; `max_tokens` of either side at most."""
 
-    src_lang: Annotated[str, Field(min_length=1)]  #: Language code of the source, such as `de`.
-    tgt_lang: Annotated[str, Field(min_length=1)]  #: Language code of the target.
+    src_lang: Annotated[str, Field(min_length=1)]  #: Language of the source: `de`, `deu_Latn`, `de-DE`.
+    tgt_lang: Annotated[str, Field(min_length=1)]  #: Language of the target; any spelling of a code will do.
     train: TrainSource  #: Training pairs.
     valid: Source  #: Validation pairs, scored during training.
     test: dict[str, Source] = field(default_factory=dict)  #: Test sets by name, scored after training.

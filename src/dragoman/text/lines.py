@@ -10,7 +10,6 @@ import io
 import itertools
 import lzma
 import os
-import re
 import select
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from dragoman.errors import Error, not_installed, show
 from dragoman.formats import package
+from dragoman.languages.codes import is_known, language_of
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is no sentence: a file without line ends, or a decompression bomb."""
@@ -370,10 +370,15 @@ class LiveInput:
 
 
 def language_of_file(path: str | Path) -> str:
-    """The language code that a file name ends in, "" where it ends in none.
+    """The language code that a file name ends in, before `.txt` too; "" where it ends in none.
 
-    >>> language_of_file("corpus.de"), language_of_file("corpus.en.gz"), language_of_file("corpus.txt")
-    ('de', 'en', '')
+    `in`, an old code of Indonesian, is rather the input of a program here.
+
+    >>> [language_of_file(name) for name in ("corpus.de", "a.zho_Hans.gz", "b.zh-CN", "c.eng.txt", "d.txt", "e.src")]
+    ['de', 'zho_Hans', 'zh-CN', 'eng', '', '']
     """
-    suffix = kind_of(path)
-    return suffix[1:] if re.fullmatch(r"\.[a-z]{2,3}", suffix) and suffix not in (".txt", *COMPRESSIONS) else ""
+    name = Path(path)
+    for ends in (COMPRESSIONS, (".txt",)):
+        name = name.with_suffix("") if name.suffix.lower() in ends else name
+    code = name.suffix[1:]
+    return code if len(language_of(code)) <= 3 and is_known(code) and code != "in" else ""

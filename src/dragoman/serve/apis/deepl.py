@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.formats import tagged
 from dragoman.formats.base import Tags
 from dragoman.formats.pdf import output_path
-from dragoman.languages.codes import name_of
+from dragoman.languages.codes import closest, language_of, name_of, tag_of
 from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
@@ -32,7 +32,7 @@ from dragoman.text.glossary import Glossary
 VARIANTS = {
     "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
     "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
-    "zh": {"ZH-HANS": "Chinese (simplified)"},
+    "zh": {"ZH-HANS": "Chinese (simplified)", "ZH-HANT": "Chinese (traditional)"},
 }
 """Target codes of languages that have several, and their names."""
 REFUSED = ("style_id", "custom_instructions", "translation_memory_id")
@@ -254,7 +254,14 @@ def _tags(given: TranslateRequest) -> Tags:
 
 
 def _code(code: str) -> str:
-    return code.split("-")[0].upper()
+    """The code of a language there, without region or script."""
+    return tag_of(code).partition("-")[0].upper()
+
+
+def _variants(code: str) -> dict[str, str]:
+    """The codes and names that a served target language has there: of several those that it may be asked for by."""
+    variants = VARIANTS.get(language_of(code), {})
+    return {one: name for one, name in variants.items() if closest(one, [code])} or {_code(code): name_of(code)}
 
 
 @api.operation("GET POST", "/v2/languages", "Languages by type: source or target",
@@ -262,12 +269,11 @@ def _code(code: str) -> str:
 def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
     known = call.server.service.languages()
     if given.type != "target":
-        return [{"language": _code(code), "name": name_of(code)} for code in known if known[code]]
-    records = []
-    for code in sorted({tgt for reach in known.values() for tgt in reach}):
-        for variant, name in VARIANTS.get(code, {code.upper(): name_of(code)}).items():
-            records.append({"language": variant, "name": name, "supports_formality": False})
-    return records
+        sources = {_code(code): name_of(code) for code in known if known[code]}
+        return [{"language": code, "name": name} for code, name in sources.items()]
+    targets = sorted({tgt for reach in known.values() for tgt in reach})
+    variants = dict(one for code in targets for one in _variants(code).items())
+    return [{"language": variant, "name": name, "supports_formality": False} for variant, name in variants.items()]
 
 
 @api.operation(

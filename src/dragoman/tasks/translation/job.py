@@ -26,6 +26,8 @@ from dragoman.evaluation.judging import Judging
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.languages.codes import is_known, name_of
+from dragoman.languages.identification import recognised
 from dragoman.models.base import count_parameters
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
@@ -127,6 +129,8 @@ class TranslationJob(Job):
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())
+        if self.ranks.is_first:
+            _say_languages(corpus, self.valid_pairs)
         train_source: Any
         if isinstance(corpus.train, StreamSource):
             self.claim()
@@ -340,10 +344,14 @@ class TranslationJob(Job):
         output = options.pop("output", None)
         judging: Judging = options.pop("judging", Judging())
         judging = replace(judging, training=self._training_sources)
-        languages = self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang
-        metrics = judging.built(languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
+        src_lang, tgt_lang = options.get("languages", (None, None))
+        languages = src_lang or self.recipe.corpus.src_lang, tgt_lang or self.recipe.corpus.tgt_lang
         texts = {name: list(source.pairs()) for name, source in tests.items()}
         sets = {name: _test_set(name, pairs, more.get(name, []), languages) for name, pairs in texts.items()}
+        metrics = {
+            name: judging.built(test.languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
+            for name, test in sets.items()
+        }
         translator = SearchTranslator.load(self.run_dir, which=which, device=device, **options)
         scores = {}
         for name, pairs in texts.items():
@@ -353,7 +361,7 @@ class TranslationJob(Job):
                 with writing(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                     atomic_io.replace_text(path, "".join(line + "\n" for line in hypotheses))
-            scores[name] = judging.judge(sets[name], hypotheses, metrics)
+            scores[name] = judging.judge(sets[name], hypotheses, metrics[name])
         return scores
 
     def _training_sources(self) -> Iterator[str] | None:
@@ -378,7 +386,19 @@ class TranslationJob(Job):
 def _test_set(name: str, pairs: list[Pair], more: list[Path], languages: tuple[str, str]) -> TestSet:
     """The lines of pairs, with further references from files."""
     references = [list(read_lines(find(path))) for path in more]
-    return TestSet([pair.src for pair in pairs], [[pair.tgt for pair in pairs], *references], languages, name)
+    test = TestSet([pair.src for pair in pairs], [[pair.tgt for pair in pairs], *references], languages, name)
+    return test.with_languages()
+
+
+def _say_languages(corpus: CorpusConfig, pairs: list[Pair]) -> None:
+    """Say which languages are meant by codes that are none, as far as their text says it."""
+    for name, code, texts in (
+        ("src_lang", corpus.src_lang, [pair.src for pair in pairs]),
+        ("tgt_lang", corpus.tgt_lang, [pair.tgt for pair in pairs]),
+    ):
+        if not is_known(code) and (language := recognised(texts)):
+            what = f"warning: corpus.{name} {code!r} is no language code, and its text is {name_of(language)}"
+            say(f"{what}: say {language}, as scores and the joining of sentences depend on it")
 
 
 def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dragoman.config import settings
 from dragoman.errors import Error
+from dragoman.languages.codes import closest, language_of
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
 SRC, TGT = "{src}", "{tgt}"
@@ -38,16 +39,16 @@ class LanguageTags:
         return TGT in (*self.src_before, *self.src_after, *self.tgt_before)
 
     def code(self, wanted: str) -> str:
-        """The code that a language goes by here: `wanted` itself, or the only one that it begins (`de` for `de_DE`).
+        """The code that a language goes by here: `zho_Hans` for `zh`, `de` for `de_DE`.
 
         Raises DragomanError, with the codes that there are, for a language that is not there.
         """
         if wanted in self.tags:
             return wanted
-        begun = [code for code in self.tags if code.replace("-", "_").split("_")[0] == wanted]
-        if len(begun) == 1:
-            return begun[0]
-        near = begun or [code for code in self.tags if code[:2] == wanted[:2].lower()] or list(self.tags)
+        if (code := closest(wanted, self.tags)) is not None:
+            return code
+        near = [code for code in self.tags if language_of(code) == language_of(wanted)]
+        near = near or [code for code in self.tags if code[:2] == wanted[:2].lower()] or list(self.tags)
         shown = ", ".join(near[:12]) + (f" and {len(near) - 12} more" if len(near) > 12 else "")
         raise Error.NO_SUCH_LANGUAGE(f"no language {wanted!r} in this model; it has {shown}")
 
