@@ -171,7 +171,7 @@ def test_a_card_of_several_languages_names_no_direction(folder):
         (("no", "en"), ["no", "en"]),  # which YAML reads as false where nobody quotes it
         (("zh-CN", "pt_BR"), ["zh", "pt"]),  # the Hub takes no regions, and no capitals
         (("ach", "en"), ["ach", "en"]),
-        (("english", "de"), ["de"]),
+        (("english", "de"), ["en", "de"]),
         (("src", "tgt"), None),
     ],
 )

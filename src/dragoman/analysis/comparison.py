@@ -9,7 +9,7 @@ from jinja2 import Environment, StrictUndefined
 
 from dragoman.analysis.marked import marked
 from dragoman.evaluation.comparison import Comparison, Pair, Telling
-from dragoman.languages.codes import name_of
+from dragoman.languages.codes import name_of, tag_of
 from dragoman.quality.significance import Test
 from dragoman.runs import atomic_io
 
@@ -32,7 +32,8 @@ def write_page(comparison: Comparison, path: Path) -> None:
     """Write the page of a comparison."""
     template = (files("dragoman.analysis") / "comparison.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"p": shown_p, "exchanges": exchanges, "bars": _bars, "kinds": _kinds, "marked": marked}
+    environment.filters |= {"p": shown_p, "exchanges": exchanges, "bars": _bars, "kinds": _kinds}
+    environment.filters |= {"marked": marked, "tag": tag_of}
     page = environment.from_string(template).render(
         test=comparison.test,
         first=comparison.first.name,

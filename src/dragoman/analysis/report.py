@@ -17,6 +17,7 @@ from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
 from dragoman.analysis.marked import marked
 from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
+from dragoman.languages.codes import tag_of
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
@@ -97,7 +98,7 @@ def write_report(run_dir: str | Path) -> Path:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": _number, "text": _text}
+    environment.filters |= {"number": _number, "text": _text, "tag": tag_of}
     template = files("dragoman.analysis").joinpath("report.html.j2").read_text(encoding="utf-8")
     page = environment.from_string(template).render(
         **_view(events, config),

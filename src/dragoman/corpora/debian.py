@@ -24,7 +24,7 @@ from dragoman.corpora import libreoffice_help, parallel_pages
 from dragoman.corpora.apt import Apt, Offer
 from dragoman.errors import Error, writing
 from dragoman.formats import archive
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import language_of, locale_of
 from dragoman.progress import Progress, say, size_text
 from dragoman.runs import atomic_io
 
@@ -189,7 +189,7 @@ def other_language(pair: tuple[str, str]) -> str:
         raise Error.UNSUPPORTED(
             f"{'-'.join(pair)}: one of the two must be English", "Debian's catalogues translate from English"
         )
-    return others[0].replace("-", "_")
+    return locale_of(others[0])
 
 
 # -- unpacking -----------------------------------------------------------------------------------------------------

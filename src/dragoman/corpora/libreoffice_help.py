@@ -19,6 +19,7 @@ from typing import NamedTuple
 from dragoman.errors import Error, writing
 from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, Tag, scan
+from dragoman.languages.codes import tag_of
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 
@@ -64,7 +65,7 @@ def write(from_dir: Path, src: str, tgt: str, to: Path) -> dict[str, int]:
         for split, found in rows.items():
             _write(to / f"{split}.ids.gz", [name for name, _, _ in found])
             for language, side in ((src, 1), (tgt, 2)):
-                code = language.partition("-")[0].lower()
+                code = tag_of(language).partition("-")[0]
                 _write(to / f"{split}.{code}.gz", [row[side].text for row in found])  # type: ignore[union-attr]
                 _write(to / f"{split}.markup.{code}.gz", [row[side].markup for row in found])  # type: ignore[union-attr]
     return {split: len(found) for split, found in rows.items()}

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from dragoman.languages.codes import tag_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.serve.api import Api, Call
 from dragoman.serve.apis import v1
@@ -132,7 +133,7 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
         [made] = work(handle)
         t, best = messages_for(call.request), made.item.best
         languages = f"<p>{escape(t.name(made.src))} → {escape(t.name(tgt))}</p>"
-        text = f'<div class="pane output" lang="{escape(tgt)}" dir="auto">{escape(best.text)}</div>'
+        text = f'<div class="pane output" lang="{escape(tag_of(tgt))}" dir="auto">{escape(best.text)}</div>'
         notes = _remarks(t, best.warnings)
         if made.src == tgt:
             notes.append(t("The text is in {language} already.", language=t.name(tgt)))
