@@ -179,7 +179,7 @@ def swapped_projections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctranslate2, "_table", lambda module, rows: module.positions(1, rows))
+    monkeypatch.setattr(ctranslate2, "position_table", lambda module, rows: module.positions(1, rows))
 
 
 def other_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
