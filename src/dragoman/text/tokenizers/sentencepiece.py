@@ -6,10 +6,9 @@ SentencePiece draws from a random generator that cannot be keyed, and a run must
 
 import functools
 import io
-import itertools
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,7 +18,6 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import Error
-from dragoman.progress import say
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.lines import reporting_os_errors
 from dragoman.text.tokenizers.base import (
@@ -30,24 +28,13 @@ from dragoman.text.tokenizers.base import (
     UNK_ID,
     UNK_SURFACE,
     Tokenizer,
-    sample_lines,
 )
 from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
-from dragoman.text.tokenizers.symbols import (
-    LONGEST_PART,
-    WHITE_SPACE,
-    Symbols,
-    WhiteSpace,
-    parts,
-    unknown_white_space,
-    white_space_in,
-)
+from dragoman.text.tokenizers.symbols import WHITE_SPACE, Symbols, WhiteSpace, kept_white_space, plain, sample_of
 
 MODEL_FILE = "sentencepiece.model"
 MAX_MODEL_BYTES = 16 * 2**20
-RESERVED = "\u2585"
-"""SentencePiece's own mark of what is unknown: it leaves out lines that have it."""
 
 
 @settings
@@ -98,11 +85,11 @@ class SentencePieceTokenizer(Tokenizer):
         specials = tuple(self._processor.IdToPiece(index) for index in range(min(4, self.vocab_size)))
         if specials != SPECIALS:
             raise Error.MISMATCH(f" begins with {', '.join(specials)}, not with {', '.join(SPECIALS)}", file=name)
-        self._spaces = _white_space(config, lambda letter: self.id_of(letter) != UNK_ID)
+        self._spaces = kept_white_space(config, lambda letter: self.id_of(letter) != UNK_ID)
 
     @classmethod
     def train(cls, config: SentencePieceConfig, lines: Iterator[str]) -> Self:
-        sample, symbols = _sample(config, lines)
+        sample, symbols = sample_of(config, lines)
         model = io.BytesIO()
         try:
             spm.SentencePieceTrainer.train(
@@ -137,12 +124,12 @@ class SentencePieceTokenizer(Tokenizer):
         return int(self._processor.GetPieceSize())
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.EncodeAsIds(_plain(text, self._spaces))
+        ids: list[int] = self._processor.EncodeAsIds(plain(text, self._spaces))
         return ids
 
     def letters(self, text: str) -> list[int]:
         # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
-        pieces: list[str] = self._processor.EncodeAsPieces(_plain(text, self._spaces))
+        pieces: list[str] = self._processor.EncodeAsPieces(plain(text, self._spaces))
         of_one_byte = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
         return [
             int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, "").strip())
@@ -205,39 +192,6 @@ def processor(model: bytes, name: str) -> Any:
         return spm.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise Error.DAMAGED(f" is damaged: {error}", file=name) from error
-
-
-def _white_space(config: SentencePieceConfig, is_known: Callable[[str], bool]) -> dict[int, str] | None:
-    """The table for the white space that is kept; None: all of it is one space."""
-    return unknown_white_space(is_known) | {ord(WORD_START): " "} if config.white_space == "keep" else None
-
-
-def _plain(text: str, spaces: dict[int, str] | None) -> str:
-    """The text with its white space prepared; SentencePiece itself knows only U+0020 as a space."""
-    return " ".join(text.replace(WORD_START, " ").split()) if spaces is None else text.translate(spaces)
-
-
-def _sample(config: SentencePieceConfig, lines: Iterator[str]) -> tuple[list[str], list[str]]:
-    """The text to learn from, of which SentencePiece leaves nothing out, and the symbols.
-
-    What it would leave out are lines with its mark of the unknown, long ones, and characters that spell a special.
-    """
-    spaces = _white_space(config, lambda letter: True)
-    count = itertools.count()
-    texts = (
-        text for line in lines if (text := _plain(line, spaces).replace(RESERVED, " ")).strip() and next(count) >= 0
-    )
-    sample = sample_lines(texts, config.max_sentences)
-    if not sample:
-        raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
-    if (total := next(count)) > len(sample):
-        say(f"the tokenizer learns from {len(sample):,} of {total:,} lines (tokenizer.max_sentences)")
-    if long := sum(len(text.encode()) > LONGEST_PART for text in sample):
-        say(f"the tokenizer learns from {long:,} lines of more than {LONGEST_PART:,} bytes in parts")
-    kept = white_space_in(sample) if spaces is not None else []
-    for special in SPECIALS:
-        sample = [text.replace(special, " ".join(special)) for text in sample]
-    return [part for text in sample for part in parts(text)], [*config.user_defined_symbols, *kept]
 
 
 def _reason(error: RuntimeError) -> str:

@@ -1,17 +1,23 @@
 """Pieces of one's own: strings that are never cut, kept white space among them; parts of long lines to learn from."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.errors import Error
+from dragoman.progress import say
+from dragoman.text.tokenizers.base import SPECIALS, sample_lines
+from dragoman.text.tokenizers.resampling import WORD_START
 
 MARKS = "▁￭￮"
 """Marks of words in pieces; no symbol has them."""
 WHITE_SPACE = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace() and letter not in " \n")
 """What `str.split` takes for white space, but for the space and the end of a line."""
+RESERVED = "\u2585"
+"""SentencePiece's own mark of what is unknown: it leaves out lines that have it."""
 LONGEST_PART = 4096
 """SentencePiece leaves out lines of more than 4,192 bytes, and BPE counts places in 16 bits. [bytes]"""
 
@@ -76,3 +82,36 @@ def check_spelling(settings: Sequence[Any], spelling: Callable[[str], str]) -> s
         if getattr(one, "white_space", "") == "keep" and spelling("\u00a0") == " ":
             return "tokenizer.white_space: keep: corpus.normalize: nfkc makes spaces of no-break spaces; take nfc"
     return ""
+
+
+def kept_white_space(config: Any, is_known: Callable[[str], bool]) -> dict[int, str] | None:
+    """The table for the white space that is kept; None: all of it is one space."""
+    return unknown_white_space(is_known) | {ord(WORD_START): " "} if config.white_space == "keep" else None
+
+
+def plain(text: str, spaces: dict[int, str] | None) -> str:
+    """The text with its white space prepared; SentencePiece itself knows only U+0020 as a space."""
+    return " ".join(text.replace(WORD_START, " ").split()) if spaces is None else text.translate(spaces)
+
+
+def sample_of(config: Any, lines: Iterator[str]) -> tuple[list[str], list[str]]:
+    """The text to learn from, of which SentencePiece leaves nothing out, and the symbols.
+
+    What it would leave out are lines with its mark of the unknown, long ones, and characters that spell a special.
+    """
+    spaces = kept_white_space(config, lambda letter: True)
+    count = itertools.count()
+    texts = (
+        text for line in lines if (text := plain(line, spaces).replace(RESERVED, " ")).strip() and next(count) >= 0
+    )
+    sample = sample_lines(texts, config.max_sentences)
+    if not sample:
+        raise Error.EMPTY("the tokenizer has no text to learn from: every line is blank")
+    if (total := next(count)) > len(sample):
+        say(f"the tokenizer learns from {len(sample):,} of {total:,} lines (tokenizer.max_sentences)")
+    if long := sum(len(text.encode()) > LONGEST_PART for text in sample):
+        say(f"the tokenizer learns from {long:,} lines of more than {LONGEST_PART:,} bytes in parts")
+    kept = white_space_in(sample) if spaces is not None else []
+    for special in SPECIALS:
+        sample = [text.replace(special, " ".join(special)) for text in sample]
+    return [part for text in sample for part in parts(text)], [*config.user_defined_symbols, *kept]
