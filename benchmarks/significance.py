@@ -1,7 +1,7 @@
 """The randomisation test of `dragoman compare`: p-values against a count over texts, and errors of the first kind.
 
     python benchmarks/significance.py exact --sets 500
-    python benchmarks/significance.py errors --draws 1000
+    python benchmarks/significance.py errors --draws 2000 --trials 199
 
 exact: small test sets of which a few sentences were translated anew; every exchange of the texts is scored by sacreBLEU
 and counted. errors: two systems that are one (each changed sentence is spoilt twice in the same way, by chance), so
@@ -71,13 +71,13 @@ def exact(pool: list[str], sets: int, seed: int) -> Iterator[tuple[float, float]
         yield tested(name, references, *pair, trials=100).p, counted(name, references, *pair)
 
 
-def errors(pool: list[str], draws: int, changed: int, lines: int, seed: int) -> dict[str, float]:
+def errors(pool: list[str], draws: int, changed: int, lines: int, seed: int, trials: int = 199) -> dict[str, float]:
     """The share of draws called different at the level of 5 %, by each p-value."""
     rng = random.Random(seed)
     called = dict.fromkeys(LEVELS, 0)
     for _ in range(draws):
         references = rng.sample(pool, lines)
-        found = tested("bleu", references, *outputs(references, changed, rng), trials=1000)
+        found = tested("bleu", references, *outputs(references, changed, rng), trials=trials)
         for title, name in LEVELS.items():
             called[title] += getattr(found, name) < LEVEL
     return {title: count / draws for title, count in called.items()}
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--lines", type=int, default=60)
     parser.add_argument("--changed", type=int, nargs="+", default=[1, 2, 4, 6, 8, 12, 16, 24, 40])
+    parser.add_argument("--trials", type=int, default=199, help="of the sampled test, and of sacreBLEU's two")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     pool = sorted({pair[1] for pair in sentences("de-en")})
@@ -100,7 +101,7 @@ def main() -> None:
     print(f"| changed of {args.lines} | " + " | ".join(LEVELS) + " |")
     print("|---" * (len(LEVELS) + 1) + "|")
     for changed in args.changed:
-        shares = errors(pool, args.draws, changed, args.lines, args.seed)
+        shares = errors(pool, args.draws, changed, args.lines, args.seed, args.trials)
         print(f"| {changed} | " + " | ".join(f"{100 * share:.1f} %" for share in shares.values()) + " |", flush=True)
 
 
