@@ -124,7 +124,7 @@ def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """`data` with `a.b=value` overrides applied, values read as YAML; `data` itself stays as it is.
+    """`data` with `a.b=value` overrides applied, values read by `_value`; `data` itself stays as it is.
 
     >>> override({"training": {"max_steps": 100}}, ["training.max_steps=200", "model.position={type: learned}"])
     {'training': {'max_steps': 200}, 'model': {'position': {'type': 'learned'}}}
@@ -143,10 +143,34 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
                 place[parent] = {}
             place = place[parent]
         try:
-            place[last] = _Loader(value).get_single_data()
+            place[last] = _value(value)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise Error.WRONG_OPTION(f"override {text[:200]!r}: the value is not valid YAML") from error
     return result
+
+
+def _value(text: str) -> Any:
+    """The value of an override: YAML where that is a number, a word, a text in quotes, or a list or keys in brackets;
+    else the text as it stands, as in names of files with marks that mean something in YAML.
+
+    >>> [_value(text) for text in ("0.5", "[de, en]", "'1'", "a #1.txt", "[de] a.txt", "part: one")]
+    [0.5, ['de', 'en'], '1', 'a #1.txt', '[de] a.txt', 'part: one']
+    """
+    stripped = text.strip()
+    if stripped.startswith("!"):
+        return stripped
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        is_whole = node is not None and not text[node.end_mark.index :].strip()
+    except yaml.YAMLError:
+        closing = {"[": "]", "{": "}"}.get(stripped[:1])
+        if stripped[:1] in ("'", '"') or (closing and closing not in stripped[1:-1]):
+            raise
+        return stripped
+    if stripped and (not is_whole or (isinstance(node, yaml.CollectionNode) and not node.flow_style)):
+        return stripped
+    return None if node is None else loader.construct_document(node)
 
 
 def override_kinds(cls: Any, data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
