@@ -106,6 +106,7 @@ def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
 OTHER_PROGRAMS = {
     "backends/cpu_bf16/kernels.py",  # a compiler
     "corpora/apt.py",  # apt-get
+    "export/marian.py",  # Marian
     "importing/ctranslate2.py",  # CTranslate2's converters
     "learn/book.py",  # a script of its own
     "learn/lesson.py",  # the end of a command

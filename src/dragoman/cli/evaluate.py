@@ -110,13 +110,10 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
-    judging = Judging(
-        metrics=tuple(metric or ()), by=tuple(by or ()), checks=checks, training_text=tuple(training_text or ())
-    )
+    judging = Judging(tuple(metric or ()), tuple(by or ()), checks=checks, training_text=tuple(training_text or ()))
     scoring = given(tokenize=tokenize, lowercase=lowercase)
-    sets: dict[str, Any] = {"sources": src or [], "references": ref or [], "names": name or []}
-    if src_lang or tgt_lang:
-        sets["languages"] = src_lang, tgt_lang
+    languages = (src_lang, tgt_lang) if src_lang or tgt_lang else None
+    sets = {"sources": src or [], "references": ref or [], "names": name or [], **given(languages=languages)}
     if hypotheses:
         if run is not None:
             raise Error.CONFLICT(f"{run} and --hypotheses", "give a run to translate with, or translations, not both")

@@ -60,7 +60,7 @@ def problems(translator: SearchTranslator) -> list[str]:
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
-    """What applications for browsers search with, whatever a model says: greedily, to twice the source's length."""
+    """The search of applications for browsers, whatever a model says: greedily, to twice the source's length."""
     return replace(marian.nearest(decoding), beam_size=1, n_best=1, max_length_ratio=2.0)
 
 
@@ -234,4 +234,4 @@ global.Module = {
 };
 eval.call(global, fs.readFileSync(worker + '.js', 'utf8'));
 """
-"""What node runs: texts of one length together, each as one sentence."""
+"""The script that node runs: texts of one length together, each as one sentence."""

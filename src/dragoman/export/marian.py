@@ -297,7 +297,7 @@ from pymarian import Translator
 translator = Translator(shlex.join(sys.argv[1:]))
 print("\\n" + json.dumps(["\\n".join(translator.translate(texts)) for texts in json.load(sys.stdin)]), end="")
 """
-"""What the Python with pymarian runs: texts of one length together."""
+"""The script that the Python with pymarian runs: texts of one length together."""
 
 CUT = (SentencePieceTokenizer, PiecesTokenizer, WhitespaceTokenizer)
 """Tokenizers that Marian's vocabularies hold."""

@@ -114,7 +114,7 @@ def _starts_from_zero(model: Transformer) -> bool:
 
 @dataclass(frozen=True)
 class Naming:
-    """What the names of a model's parameters depend on."""
+    """The settings that the names of a model's parameters depend on."""
 
     kind: str
     pre: bool

@@ -1,4 +1,4 @@
-"""What config.json and generation_config.json of Hugging Face say: taken, without effect, or a reason to refuse.
+"""The keys of Hugging Face's config.json and generation_config.json: taken, without effect, or a reason to refuse.
 
 Every key is in one of these tables. A key in none of them is refused by its name, as nobody here knows what it does.
 The search that is taken is the one that `generate` makes when it is called without any settings.

@@ -25,7 +25,7 @@ PREFIX = "model."
 """Of the inner model's names, which files of the inner model alone do not have."""
 BIAS = "final_logits_bias"
 SHARED = "model.shared.weight"
-"""What the embeddings are tied to; where they are not, transformers computes nothing with it."""
+"""The tensor that the embeddings are tied to; where they are not, transformers computes nothing with it."""
 EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
 DTYPES = ("F64", "F32", "F16", "BF16")
 """Number formats, in the words of safetensors, that float32 may hold."""
@@ -33,7 +33,7 @@ DTYPES = ("F64", "F32", "F16", "BF16")
 
 @dataclass
 class Expected:
-    """What the library's model of a config.json has."""
+    """The tensors of the library's model of a config.json."""
 
     shapes: dict[str, tuple[int, ...]]
     tied: dict[str, str]
@@ -172,7 +172,7 @@ def _loaded(named: Mapping[str, Stored]) -> tuple[dict[str, Tensor], list[str]]:
 
 
 def _problems(name: str, tensor: Tensor, ours: Tensor) -> Iterator[str]:
-    """What of its numbers is not held exactly. A bias of minus infinity is a piece that is never written."""
+    """The numbers of a tensor that are not held exactly. A bias of minus infinity is a piece that is never written."""
     finite = tensor.isfinite() | (tensor == -torch.inf) if name == BIAS else tensor.isfinite()
     if not finite.all():
         yield f"{int((~finite).sum()):,} of its numbers are NaN or infinite"

@@ -99,7 +99,7 @@ def _models(folder: Path) -> list[Path]:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """What says which files belong together; nothing where there is no such file."""
+    """The file that says which files belong together; nothing where there is no such file."""
     for path in (path for name in CONFIGS for path in sorted(folder.glob(name))):
         try:
             return config.from_yaml(read_bytes(path, MAX_YAML).decode("utf-8"), str(path))
@@ -179,7 +179,7 @@ PLACES = ("transformer-preprocess", "transformer-postprocess", "transformer-post
 
 
 def _operations(options: dict[str, Any], name: str) -> str:
-    """What is done at a place when a model translates: all but dropout."""
+    """The operations at a place when a model translates: all but dropout."""
     return str(options.get(name) or "").replace("d", "")
 
 

@@ -27,7 +27,7 @@ class Code(NamedTuple):
     region: str = ""
     variant: str = ""
     rest: str = ""
-    """What is no part of a language code."""
+    """The letters that are no part of a language code."""
 
 
 @functools.lru_cache(4096)

@@ -96,7 +96,7 @@ class ProcessorTime:
         self._used: dict[User, float] = {}
         """Seconds of each client."""
         self._here: Counter[User] = Counter()
-        """What clients have under way."""
+        """The number of things that each client has under way."""
         self._level = 0.0
         """The least that a client who is here has used; it never falls."""
         self._searching: Counter[User] = Counter()

@@ -61,10 +61,10 @@ def _html(request: Request, name: str, status: int = 200, **parts: str) -> HTMLR
         "direction": t.direction,
         "languages": _languages(t, "docs" if name == "docs.html" else "plain"),
     }
-    if root:
-        text = re.sub(r'(?<=href="|.src=")', f"{escape(root)}/", text)
     text = re.sub(r"\{\{(.*?)\}\}", lambda one: escape(t.known(one[1])), text)
     text = re.sub(r"<!-- (\w+) -->", lambda part: parts[part[1]], text)
+    if root:
+        text = re.sub(r'(?<=href="|.src=")', f"{escape(root)}/", text)
     return HTMLResponse(text, status, {**NO_CACHE, "Content-Language": t.locale, "Vary": "Accept-Language"})
 
 
@@ -145,7 +145,7 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
 
 
 def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
-    """What there is to say about a translation: those of one kind as one."""
+    """The remarks about a translation: those of one kind as one."""
     details: dict[WarningKind, dict[str, None]] = {}
     for one in warnings:
         details.setdefault(one.kind, {}).update({one.detail: None} if one.detail else {})

@@ -15,7 +15,7 @@ from dragoman.text.tokenizers.resampling import WORD_START
 MARKS = "▁￭￮"
 """Marks of words in pieces; no symbol has them."""
 WHITE_SPACE = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace() and letter not in " \n")
-"""What `str.split` takes for white space, but for the space and the end of a line."""
+"""The characters that `str.split` takes for white space, but for the space and the end of a line."""
 RESERVED = "\u2585"
 """SentencePiece's own mark of what is unknown: it leaves out lines that have it."""
 LONGEST_PART = 4096
