@@ -76,7 +76,9 @@ def test_what_cannot_be_learnt_from_is_told(run: Path, tmp_path: Path) -> None:
 def test_a_refusal_says_how_many_more_corrections_would_tell() -> None:
     def of(difference: float) -> Compared:
         interval = difference - 5, difference + 5
-        test = Test("bleu", 30.0, 30 + difference, difference, *interval, 0.2, 0.2, 0.1, 5, 4, 0.2, 0.2)
+        test = Test(
+            "bleu", 30.0, 30 + difference, difference, *interval, 0.2, 5, 4, 0.2, 10_000, False, 0.2, 0.2, 0.2
+        )  # fmt: skip
         return Compared("corrections held out", 12, (test,))
 
     assert "would be sure with about 180 more corrections" in _refusal(
