@@ -110,7 +110,8 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
-    judging = Judging(tuple(metric or ()), tuple(by or ()), checks=checks, training_text=tuple(training_text or ()))
+    kinds = given(metrics=tuple(metric or ()), by=tuple(by or ()))
+    judging = Judging(**kinds, checks=checks, training_text=tuple(training_text or ()))
     scoring = given(tokenize=tokenize, lowercase=lowercase)
     languages = (src_lang, tgt_lang) if src_lang or tgt_lang else None
     sets = {"sources": src or [], "references": ref or [], "names": name or [], **given(languages=languages)}
