@@ -76,7 +76,8 @@ def _names(examination: Examination) -> tuple[str, str]:
         path = Path(Path(name).name)
         path = path.with_suffix("") if path.suffix in COMPRESSIONS else path
         bare = path.name.partition(".")[0] if is_single else path.stem
-        named = next((known for known in (path.name, path.stem) if not is_single and language_of_file(known)), "")
+        plain = path.stem if path.suffix.lower() == ".txt" else path.name
+        named = next((known for known in (plain, path.stem) if not is_single and language_of_file(known)), "")
         names.append((named or f"{bare}.{code or side}", f"{bare}.{side}"))
     (src, plain_src), (tgt, plain_tgt) = names
     return (src, tgt) if src != tgt else (plain_src, plain_tgt)
