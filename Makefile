@@ -23,10 +23,10 @@ demo: install  ## train a translator on the embedded corpus in about two minutes
 	@$(BIN)/dragoman demo
 
 test: install  ## the quick tests: units, contracts, golden losses, a real process for each promise
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not system and not slow"
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "not system and not slow" --durations=25
 
 test-system: install  ## kills, crash points, broken corpora, exports, compilers, the real command line
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m "system and not slow"
+	@$(BIN)/python -m pytest -n auto --dist worksteal -m "system and not slow" --durations=40
 
 test-all: install  ## all of them, and the long ones
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
