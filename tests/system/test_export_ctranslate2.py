@@ -379,11 +379,11 @@ def test_the_nearest_settings_leave_out_what_is_not_followed() -> None:
 
 def wrong_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     table = lambda module, rows: sinusoidal_table(rows, SIZES["d_model"], layout="half_split")  # noqa: E731
-    monkeypatch.setattr(target, "_table", table)
+    monkeypatch.setattr(target, "position_table", table)
 
 
 def wrong_offset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "_table", lambda module, rows: module.positions(1, rows))
+    monkeypatch.setattr(target, "position_table", lambda module, rows: module.positions(1, rows))
 
 
 def specified(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> None:
