@@ -133,7 +133,8 @@ class ProcessorTime:
             yield
         finally:
             self.charge(user, time.thread_time() - mine.computed)
-            mine.looked = float("inf")
+            # A handler computes within its thread's `computing` and its request's: nothing counts twice.
+            mine.looked, mine.computed = float("inf"), time.thread_time()
             with self._lock:
                 _take_off(self._here, user)
                 if len(self._used) > len(self._here) + REMEMBERED:

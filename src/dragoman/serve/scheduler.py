@@ -47,7 +47,7 @@ batches."""
 MIN_QUEUE_PER_THREAD = 16
 """Sentences that wait, from which on another thread helps."""
 BACKGROUND_EVERY = 8
-"""One in so many batches is a document's, and one second in so many, however many requests wait."""
+"""One in so many batches is a document's, however many requests wait (of time: `fairness.BACKGROUND_WEIGHT`)."""
 STEP_ROWS = 256
 """Rows of a step beyond which clients take turns at it: a single sentence need not wait for a thousand others."""
 ADMITTED = 0.75
