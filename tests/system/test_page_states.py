@@ -721,7 +721,7 @@ def test_a_look_at_a_document_that_fails_is_not_the_end(open_page: Callable[...,
     def before(page: Any) -> None:
         page.clock.install()
         page.route("**/v1/documents", Answers(refusal(429, "too many", **{"Retry-After": "2"}), HANDED_IN))
-        page.route("**/v1/documents/1?*", looks)
+        page.route("**/v1/documents/1", looks)
 
     page = open_page(before=before)
     page.click("text=Documents")
@@ -742,7 +742,7 @@ def test_a_document_that_the_server_does_not_know_any_more_is_told_so(
 ) -> None:
     def before(page: Any) -> None:
         page.route("**/v1/documents", Answers(HANDED_IN))
-        page.route("**/v1/documents/1?*", Answers(refusal(404, "There is no such document")))
+        page.route("**/v1/documents/1", Answers(refusal(404, "There is no such document")))
 
     page = open_page(before=before)
     page.click("text=Documents")
@@ -758,7 +758,7 @@ def test_looks_at_a_long_document_grow_seldom_and_it_can_be_cancelled(
     def before(page: Any) -> None:
         page.clock.install()
         page.route("**/v1/documents", Answers(HANDED_IN))
-        page.route("**/v1/documents/1?*", looks)
+        page.route("**/v1/documents/1", looks)
 
     page = open_page(before=before)
     page.click("text=Documents")
