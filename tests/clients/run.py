@@ -28,6 +28,7 @@ ENVIRONMENTS = ROOT / ".venv-clients"
 CHECKOUTS = Path(os.environ.get("DRAGOMAN_CLIENTS", ROOT.parent / "clients"))
 FIXTURE = ROOT / "tests" / "fixtures" / "run_4f9e9c2" / "finished"
 EXPORTS = ROOT / "tests" / "system" / "test_export_marian.py"
+BROWSER = ROOT / "tests" / "system" / "test_browser_model.py"
 KEY = "mock_server"
 """The key that DeepL's own tests send to a server that is not theirs."""
 PHRASES = {
@@ -258,7 +259,7 @@ def marian(url: str, folder: Path) -> None:
 
 
 def bergamot(url: str, folder: Path) -> None:
-    """The module that browsers translate with, in node."""
+    """The module that browsers translate with, in node and in a browser."""
     package = "@browsermt/bergamot-translator"
     own = folder / "bergamot"
     own.mkdir()
@@ -268,7 +269,7 @@ def bergamot(url: str, folder: Path) -> None:
     ):
         raise Missing(f"{package} cannot be installed")
     checked(
-        [sys.executable, "-m", "pytest", "-q", "-m", "system", "-k", "bergamot", str(EXPORTS)],
+        [sys.executable, "-m", "pytest", "-q", "-m", "system", "-k", "bergamot or browser", str(EXPORTS), str(BROWSER)],
         ROOT, DRAGOMAN_BERGAMOT=str(own / "node_modules" / package),
     )  # fmt: skip
 

@@ -1,12 +1,14 @@
 """A run for browsers: what bergamot-translator runs there, as Firefox does, without a network.
 
 A folder holds the model in 8 bits (`model.ende.intgemm8.bin`; in float32 without `--quantize int8`), the vocabularies,
-with `--shortlist` the pieces that a source may need (`lex.ende.bin`), and `config.yml`. It is Marian's own
-implementation `transformer`, so a recipe has to train what that holds (`recipes/browser.yaml`).
+with `--shortlist` the pieces that a source may need (`lex.ende.bin`), `config.yml`, and `registry.json`, by which the
+package finds the files of a page's own server. It is Marian's own implementation `transformer`, so a recipe has to
+train what that holds (`recipes/browser.yaml`).
 
 What is quantised there is weights and, sentence by sentence, activations; embeddings are turned back into numbers.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -32,11 +34,12 @@ from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
 from dragoman.text.tokenizers.sentencepiece_model import with_fillers
 from dragoman.version import __version__
 
-CONFIG = "config.yml"
+CONFIG, REGISTRY = "config.yml", "registry.json"
 PACKAGE = "DRAGOMAN_BERGAMOT"
 """Environment variable: the folder of the npm package `@browsermt/bergamot-translator`."""
 NEVER = -100.0
 """The bias of an entry that is never said."""
+MAX_BYTES = 16 * 2**30
 INNER, OUTER = 64, 8
 """Sizes that 8-bit products have to be a multiple of: what is summed over, and what comes out."""
 
@@ -102,8 +105,26 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
         "alignment": "soft",
         "gemm-precision": "int8shiftAll" if quantize else "float32",
     }
-    atomic_io.write_text(folder / CONFIG, yaml.safe_dump(settings, sort_keys=False))
+    _write_settings(folder, settings)
     write_origin(translator, folder)
+
+
+def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write `config.yml`, and the registry: the files that it names, and what the package does not say by itself."""
+    atomic_io.replace_text(folder / CONFIG, yaml.safe_dump(settings, sort_keys=False))
+    [model], vocabularies = settings["models"], list(dict.fromkeys(settings["vocabs"]))
+    pair = model.split(".")[1]
+    if len(pair) != 4:  # the package reads two letters of each language
+        return
+    parts = dict(zip(("srcvocab", "trgvocab") if len(vocabularies) > 1 else ("vocab",), vocabularies, strict=True))
+    names = {"model": model, **parts} | ({"lex": settings["shortlist"][0]} if "shortlist" in settings else {})
+    contents = {part: (name, atomic_io.read_bytes(folder / name, MAX_BYTES)) for part, name in names.items()}
+    files: dict[str, Any] = {
+        part: {"name": name, "size": len(content), "expectedSha256Hash": hashlib.sha256(content).hexdigest()}
+        for part, (name, content) in contents.items()
+    }
+    files["config"] = {name: settings[name] for name in ("beam-size", "normalize", "word-penalty", "gemm-precision")}
+    atomic_io.replace_text(folder / REGISTRY, json.dumps({pair: files}, indent=1) + "\n")
 
 
 def fillers(side: marian.Side) -> int:
@@ -140,7 +161,7 @@ def write_shortlist(prepared: Path, folder: Path, translator: SearchTranslator) 
     settings = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
     name = settings["models"][0].replace("model.", "lex.").replace(".intgemm8", "")
     marian_format.write_lexicon(folder / name, lists, len(SPECIALS))
-    atomic_io.replace_text(folder / CONFIG, yaml.safe_dump({**settings, "shortlist": [name, False]}, sort_keys=False))
+    _write_settings(folder, {**settings, "shortlist": [name, False]})
 
 
 # -- translating ---------------------------------------------------------------------------------------------------
