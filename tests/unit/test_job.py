@@ -13,6 +13,7 @@ import torch
 from tests.errors import raises_error
 
 from dragoman import config
+from dragoman.cli import main
 from dragoman.config import parse
 from dragoman.data import batching
 from dragoman.data.batching import BatchPlan
@@ -185,6 +186,26 @@ def test_a_refused_run_leaves_the_directory_as_it_was(
     with raises_error(*error):
         job(recipe, *change.split()).run()
     assert content(run_dir) == before
+
+
+@pytest.mark.parametrize(
+    "change", ["training.schedule={type: linear, lr: 0.5}", "training.best_by=[chrf]", "seed=7", "model.d_ff=48"]
+)
+def test_a_refused_change_says_how_to_begin_with_these_weights(recipe: dict[str, Any], change: str) -> None:
+    """Not where the model is another one, which they do not fit."""
+    run_dir = trained(recipe)
+    with raises_error(Error.OTHER_CONTENT, str(run_dir)) as caught:
+        job(recipe, change).claim()
+    assert (f"`init_from` {run_dir}" in str(caught.value.hint)) is not change.startswith("model")
+    assert f"--init-from {run_dir}" in main.with_flags(str(caught.value), main.load("train")) or change.startswith(
+        "model"
+    )
+
+
+@pytest.mark.parametrize("change", ["training.best_by=[accuracy]", "training.best_by=[bleo]"])
+def test_a_figure_that_is_not_measured_is_refused(recipe: dict[str, Any], change: str) -> None:
+    with raises_error(Error.WRONG_SETTING):
+        job(recipe, change).check()
 
 
 def test_config_is_replaced_whole(recipe: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

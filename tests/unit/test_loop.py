@@ -417,7 +417,8 @@ def test_the_best_validation_is_recorded_and_a_tie_goes_to_the_lower_loss(
     assert best is not None
     state = checkpoint.load_state(newest)
     assert (state["step"], state["score"], state["loss"]) == (20, 3.0, 0.1)
-    assert (state["best_step"], state["best"]) == (best_step, {"score": 7.0, "loss": losses[best_step // 5 - 1]})
+    loss = losses[best_step // 5 - 1]
+    assert (state["best_step"], state["best"]) == (best_step, {"score": 7.0, "loss": loss, "rank": [7.0, -loss]})
     assert (checkpoint.load_state(best)["step"], checkpoint.load_state(best)["score"]) == (best_step, 7.0)
 
 
@@ -435,6 +436,57 @@ def test_patience_stops_after_so_many_validations_without_a_better_score(trainer
     outcome = trainer(tmp_path, task, validate_every=2, patience=2).train()
     assert (outcome.reason, outcome.step, outcome.best_step) == ("patience", 8, 4)
     assert task.validations == 4
+
+
+BLEU, LOSSES = [9.0, 8.0, 7.0, 8.5, 8.4, 8.3], [1.0, 0.9, 0.8, 0.9, 0.9, 0.9]
+"""BLEU stalls after the first validation, the loss after the third."""
+
+
+@pytest.mark.parametrize(
+    ("scores", "losses", "changes", "stops", "best"),
+    [
+        (BLEU, LOSSES, {}, 6, 2),
+        (BLEU, LOSSES, {"best_by": ["loss"]}, 10, 6),
+        (BLEU, LOSSES, {"best_by": ["bleu", "loss"], "patience_on": "any"}, 6, 2),
+        (BLEU, LOSSES, {"best_by": ["bleu", "loss"], "patience_on": "all"}, 10, 2),
+        (BLEU, LOSSES, {"best_by": ["loss", "bleu"], "patience_on": "all"}, 10, 6),
+        ([0.9, 0.2, 0.1, 0.3, 0.1, 0.2], LOSSES, {}, 10, 6),
+        ([0.9, 0.2, 0.1, 0.3, 0.1, 0.2], LOSSES, {"best_by": ["bleu"], "patience_on": "any"}, 10, 6),
+        ([0.9, 0.2, 0.1, 0.3, 0.1, 0.2], LOSSES, {"best_by": ["bleu", "loss"], "patience_on": "any"}, 10, 6),
+        ([0.9, 0.2, 0.1, 0.3, 0.1, 0.2], LOSSES, {"best_by": ["bleu", "loss"], "patience_on": "all"}, 10, 6),
+        ([0.0, 0.0, 1.5, 1.4, 1.4, 1.3], [1.0, 2.0, 2.0, 2.0, 2.0, 2.0], {}, 10, 6),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("killed_at", [None, 4, 6])
+def test_patience_and_the_best_go_by_the_figures_that_are_named(
+    trainer: Make,
+    tmp_path: Path,
+    scores: list[float],
+    losses: list[float],
+    changes: dict[str, Any],
+    stops: int,
+    best: int,
+    killed_at: int | None,
+) -> None:
+    """BLEU alone means nothing below 1; a run that was killed decides the same."""
+    settings = {"validate_every": 2, "patience": 2, **changes}
+    if killed_at is not None:
+        one = trainer(tmp_path, Regression(scores=scores, losses=losses, on_loss=_fail_at(killed_at)), **settings)
+        with pytest.raises(RuntimeError, match="killed"):
+            one.train()
+    path = checkpoint.newest(tmp_path)
+    done = 0 if path is None else checkpoint.step_of(path)
+    one = trainer(tmp_path, Regression(scores=scores, losses=losses, validations=done // 2), **settings)
+    if path is not None:
+        one.resume(path)
+    outcome = one.train()
+    assert (outcome.reason, outcome.step, outcome.best_step) == ("patience", stops, best)
+    found = checkpoint.best(tmp_path)
+    assert found is not None
+    assert checkpoint.step_of(found) == best
+    logged = best_validation(read_events(tmp_path / "metrics.jsonl"))
+    assert logged is not None
+    assert logged["step"] == best
 
 
 def test_validation_sees_the_average_and_training_goes_on_with_the_weights(trainer: Make, tmp_path: Path) -> None:

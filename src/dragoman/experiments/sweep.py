@@ -23,7 +23,7 @@ from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.events import METRICS, read_events, without_repeats
+from dragoman.runs.events import METRICS, best_validation, read_events, without_repeats
 from dragoman.tasks import recipes
 
 FILE = "sweep.json"
@@ -229,9 +229,9 @@ def _row(trial: Trial, end: int) -> Row:
     for _, path in trial.runs:
         events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
         valid = [event for event in events if event["event"] == "valid" and event["step"] <= end]
-        ranked = [event["score"] for event in valid if event.get("score") is not None]
-        if ranked:
-            scores.append(float(max(ranked)))
+        best = best_validation(valid)
+        if best is not None and best.get("score") is not None:
+            scores.append(float(best["score"]))
         for event in events:
             value = next((event[name] for name in ("bleu", "accuracy", "loss") if event.get(name) is not None), None)
             if event["event"] == "test" and value is not None:

@@ -12,21 +12,42 @@ Event = dict[str, Any]
 
 METRICS = "metrics.jsonl"
 
-Rank = tuple[float, float]
+Rank = tuple[float, ...]
 
 UNRANKED: Rank = (-math.inf, -math.inf)
 """The rank of what was never validated: below every other."""
 
+LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
+
+TELLING_BLEU = 1.0
+"""BLEU below it is noise: a model that has begun to learn may lose it while everything else improves."""
+
+
+def goodness(figures: Mapping[str, float], name: str) -> float:
+    """A figure of a validation as a number of which higher is better; of BLEU below 1 there is nothing to tell.
+
+    >>> goodness({"loss": 2.5}, "loss"), goodness({"bleu": 0.4}, "bleu"), goodness({"bleu": 20.0}, "bleu")
+    (-2.5, 0.0, 20.0)
+    """
+    value = figures[name]
+    if name in LOWER_IS_BETTER:
+        return -value
+    is_bleu = name == "bleu" or (name == "score" and value == figures.get("bleu"))
+    return 0.0 if is_bleu and value < TELLING_BLEU else value
+
 
 def rank(validation: Mapping[str, Any]) -> Rank:
-    """The key to compare validations by: the higher `score` is better, and of equal scores the lower `loss`.
+    """The key to compare validations by: its own `rank` (`Validation.ranked_by`), the first figure first.
 
-    Scores do tie: a small validation set that is answered without a fault is answered so again and again, while the
-    loss still falls. Either figure may be missing.
+    Without one (of an earlier version) the higher `score` is better, and of equal scores the lower `loss`; either may
+    be missing. Scores do tie: a small validation set that is answered without a fault is answered so again and again,
+    while the loss still falls.
 
     >>> max({"score": 100.0, "loss": 0.3}, {"score": 100.0, "loss": 0.1}, {"score": 99.0, "loss": 0.0}, key=rank)
     {'score': 100.0, 'loss': 0.1}
     """
+    if validation.get("rank"):
+        return tuple(validation["rank"])
     score, loss = validation.get("score"), validation.get("loss")
     return (-math.inf if score is None else float(score), -math.inf if loss is None else -float(loss))
 

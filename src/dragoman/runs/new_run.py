@@ -19,6 +19,8 @@ MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validat
               "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
+_ANOTHER = "choose another run_dir=..."
+
 IDENTITY = "identity.json"
 """File of a run directory: what the run is trained on, by content."""
 
@@ -46,13 +48,15 @@ def init_run_dir(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> Non
     was.
     """
     if checkpoint.list_checkpoints(run_dir) and (refused := _differences(run_dir, recipe, identity)):
+        is_other_model = any(key.partition(".")[0] in ("task", "model", "tokenizer") for key in refused)
+        from_here = "" if is_other_model else f" that begins with the weights of this one: `init_from` {run_dir}"
         raise Error.OTHER_CONTENT(
-            f"holds a run with other settings ({'; '.join(refused)})",
-            "take those, or choose another run_dir=...",
+            f"holds a run with other settings ({'; '.join(refused.values())})",
+            f"take those, or {_ANOTHER}{from_here}",
             file=run_dir,
         )
     _refuse_fewer_steps(run_dir, recipe.training.max_steps)
-    with writing(run_dir, "choose another run_dir=..."):
+    with writing(run_dir, _ANOTHER):
         run_dir.mkdir(parents=True, exist_ok=True)
         atomic_io.replace_text(run_dir / CONFIG, config.to_yaml(recipe))
         atomic_io.replace_text(run_dir / IDENTITY, atomic_io.to_json(identity))
@@ -66,12 +70,12 @@ def _refuse_fewer_steps(run_dir: Path, max_steps: int) -> None:
     if read_yaml(written).get("training", {}).get("max_steps") != max_steps:
         raise Error.OUT_OF_RANGE(
             f"training.max_steps={max_steps}: {run_dir} has done {done:,} steps already",
-            "give as many or more, or choose another run_dir=...",
+            f"give as many or more, or {_ANOTHER}",
         )
 
 
-def _differences(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> list[str]:
-    """The differences of the recipe from that of the run directory, which holds checkpoints.
+def _differences(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> dict[str, str]:
+    """The differences of the recipe from that of the run directory, which holds checkpoints, by their setting.
 
     Files are compared by their bytes, so that a corpus may be moved. A run from before these were recorded is
     told by the names of its files.
@@ -79,7 +83,7 @@ def _differences(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> lis
     path = run_dir / CONFIG
     written = read_yaml(path)
     if (task := written.get("task", "translation")) != recipe.task:
-        return [f"task: {task!r} -> {recipe.task!r}"]
+        return {"task": f"task: {task!r} -> {recipe.task!r}"}
     # A setting that is newer than the run takes today's default. So to change a default is to change what old runs
     # do when they go on, and CHANGELOG.md must name it.
     old = config.to_dict(config.parse(type(recipe), written, str(path)))
@@ -91,4 +95,4 @@ def _differences(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> lis
             changed.pop(key, None)
         elif key in recorded:
             changed.setdefault(key, f"{key}: other content than the run was trained on")
-    return [text for key, text in changed.items() if not key.startswith(MAY_CHANGE)]
+    return {key: text for key, text in changed.items() if not key.startswith(MAY_CHANGE)}

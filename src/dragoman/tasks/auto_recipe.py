@@ -208,7 +208,7 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
                 if checkpoint.list_checkpoints(directory.parent):
                     raise Error.OTHER_CONTENT(
                         f"holds a run that was not trained on the pairs of {' and '.join(names)}",
-                        "choose another `run`",
+                        f"choose another `run`, beginning with its weights: `init_from` {directory.parent}",
                         file=directory.parent,
                     )
                 atomic_io.publish(building, directory)

@@ -39,6 +39,7 @@ from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.optim import frozen_parameters
 from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, preflight
+from dragoman.training.state import is_out_of_patience
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
 
@@ -133,6 +134,8 @@ class Job(ABC):
     """The settings class of the task's recipes, a `RecipeSettings`."""
     next_command: ClassVar[str]
     """The command to use a run with, `{run}` standing for its directory."""
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
+    """The figures of its validations, which `training.best_by` may name."""
     inference: ClassVar[Any]
     """The class that its runs are used through; has `load(run, **options)`."""
     matrices: ClassVar[Mapping[str, str]] = {}
@@ -220,6 +223,9 @@ class Job(ABC):
             check_run_dir(run)
         model, training = self.build_untrained(), self.recipe.training
         frozen_parameters(model, training.freeze)
+        for name in training.best_by:
+            if name not in self.metrics:
+                raise Error.WRONG_SETTING(f"training.best_by: {name} is not measured here", ", ".join(self.metrics))
         if with_others and self.recipe.init_from:
             check_fits(model, self.recipe.init_from)
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
@@ -352,9 +358,8 @@ class Job(ABC):
 
     def _is_done(self, path: Path, end: int) -> bool:
         """True if a run of `end` steps that stands at this checkpoint has nothing left to train."""
-        training, state = self.recipe.training, checkpoint.load_state(path)
-        out_of_patience = training.patience is not None and state["bad_validations"] >= training.patience
-        return bool(out_of_patience or state["step"] >= end)
+        state = checkpoint.load_state(path)
+        return bool(is_out_of_patience(state, self.recipe.training) or state["step"] >= end)
 
     def _end_again(self, trainer: Trainer, path: Path) -> Outcome:
         """Do for a run that is done what an interruption kept it from: drop checkpoints, log, score the tests."""
@@ -366,7 +371,7 @@ class Job(ABC):
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
         say(
             f"nothing to train: {trainer.step:,} of {trainer.pace.end:,} steps are done{why}; raise {remedy} to go on, "
-            "or begin another run with this one's weights (`init_from`)"
+            f"or begin another run with this one's weights (init_from={self.run_dir} run_dir=...)"
         )
         return trainer.end()
 

@@ -64,7 +64,9 @@ def prepare_collection(collection: CollectionConfig, languages: tuple[str, str],
     if not (folder / FINGERPRINT).is_file() or (folder / FINGERPRINT).read_text(encoding="utf-8") != fingerprint:
         if checkpoint.list_checkpoints(run_dir):
             raise Error.OTHER_CONTENT(
-                "holds a run that was not trained on these files", "choose another `run`", file=run_dir
+                "holds a run that was not trained on these files",
+                f"choose another `run`, beginning with its weights: `init_from` {run_dir}",
+                file=run_dir,
             )
         assembly = assemble(collection, languages, folder)
         for line in summary(assembly):

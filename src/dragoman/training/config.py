@@ -11,6 +11,8 @@ from dragoman.training.nonfinite import AbortConfig, NonFiniteConfig
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
 from dragoman.training.schedules import LinearConfig, ScheduleConfig
 
+Metric = Literal["loss", "perplexity", "bleu", "chrf", "accuracy", "bits_per_character"]
+
 
 @settings
 class TrainingConfig:
@@ -59,8 +61,14 @@ class TrainingConfig:
     and to ten times what a validation takes. What the clock decides is kept in RUN/pace.json, so that a run that is
     killed does the same again; two runs may differ. null: by steps alone. [seconds]"""
     validation_beam_size: int = Field(default=1, ge=1)  #: Beam of validation decoding; 1: greedy. [hypotheses]
+    best_by: list[Metric] = Field(default_factory=list)
+    """Figures of a validation that the best checkpoint goes by, the first one first, then the next of equals; without
+    any: the task's score (BLEU, accuracy, or the loss). The loss comes last. BLEU below 1 counts as 0."""
     patience: int | None = Field(default=None, ge=1)
     """Validations in a row without a new best before training stops; null: never. [validations]"""
+    patience_on: Literal["best", "any", "all"] = "best"
+    """What has no new best before training stops: `best`: the order of `best_by`; `any`, `all`: one, or each, of the
+    figures in `best_by`, but for BLEU below 1."""
     keep_last: int = Field(default=2, ge=1)  #: Newest checkpoints that are kept.
     keep_best: int = Field(default=1, ge=1)  #: Best checkpoints that are kept, beside the newest.
     log_every: int = Field(default=50, ge=1)  #: Interval between lines of the log. [steps]

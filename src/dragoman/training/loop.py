@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import FrameType
+from typing import Any
 
 from torch import Tensor
 
 from dragoman.backends.compile import uncompiled
 from dragoman.device import peak_bytes
 from dragoman.progress import Progress, say
-from dragoman.runs.events import rank
 from dragoman.text.sources.stream import StreamEnded
 from dragoman.training.ema import applied
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, given_up
 from dragoman.training.recovery import Resumable
+from dragoman.training.state import is_out_of_patience
 from dragoman.training.task import Validation
 
 
@@ -75,10 +76,10 @@ class Trainer(Resumable):
         if self.step % self.config.log_every == 0 or self.step == self.pace.end:
             self._log_step()
         bar.advance(1, **{"loss": self.state.window.shown_loss, "tokens/s": self.state.window.shown_rate})
-        ranked_by: Mapping[str, float] = {}
+        ranked_by: Mapping[str, Any] = {}
         if due:  # even when asked to stop: a resumed run must see the validations of one never stopped
             try:
-                ranked_by = self._validate(bar).ranked_by
+                ranked_by = self._validate(bar).ranked_by(self.config.best_by)
             except NotFinite as error:
                 if self.roll_back(error, bar):
                     return False
@@ -131,7 +132,7 @@ class Trainer(Resumable):
         """The pairs are at their end, wherever the recipe's is: validate and save what there is."""
         self.stream_ended = True
         if self.step and self.step % self.config.validate_every:
-            self.save(self._validate(bar).ranked_by)
+            self.save(self._validate(bar).ranked_by(self.config.best_by))
 
     @property
     def why_done(self) -> str | None:
@@ -140,8 +141,7 @@ class Trainer(Resumable):
             return "stream"
         if self.step >= self.pace.end:
             return "max_steps"
-        patience = self.config.patience
-        return "patience" if patience is not None and self.state.bad_validations >= patience else None
+        return "patience" if is_out_of_patience(vars(self.state), self.config) else None
 
     def _log_step(self) -> None:
         loss, norm, rate = self.state.window.close()
@@ -165,21 +165,17 @@ class Trainer(Resumable):
             else:
                 result = Validation(**self.ranks.broadcast(lambda: vars(self.task.validate(self.model))))
         self.pace.validated(time.monotonic() - started)
-        for name, value in result.ranked_by.items():
+        for name, value in {"score": result.score, **result.metrics}.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)
-        better = rank(result.ranked_by) > rank(self.state.best)
-        self.state.schedule.observe(better)
-        if better:
-            self.state.best, self.state.best_step, self.state.bad_validations = result.ranked_by, self.step, 0
-        else:
-            self.state.bad_validations += 1
+        better = self.state.observe(result, self.config.best_by)
         epoch, _ = self.task.position(self.step)
         self.log.event(
             "valid",
             step=self.step,
             epoch=epoch,
             score=result.score,
+            rank=result.ranked_by(self.config.best_by)["rank"],
             **result.metrics,
             samples=result.samples,
             elapsed_s=self.elapsed_s,

@@ -72,7 +72,7 @@ class Resumable:
         """Seconds of training so far, those before a resume included."""
         return self.elapsed_before + (0.0 if self.started is None else time.monotonic() - self.started)
 
-    def save(self, ranked_by: Mapping[str, float], *, log: bool = True) -> None:
+    def save(self, ranked_by: Mapping[str, Any], *, log: bool = True) -> None:
         """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
 
         Without `log` the log does not tell of it: the clock asks for one at another step in every run. Rank 0 writes;
@@ -92,7 +92,7 @@ class Resumable:
 
         self.ranks.first(write)
 
-    def saved(self, ranked_by: Mapping[str, float]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    def saved(self, ranked_by: Mapping[str, Any]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
         """(the tensors of a checkpoint by group, its state.json): all that a run needs to go on from it as if it had
         never stopped."""
         optimizer = optim.state_tensors(self.training_step.optimizer, self.model)
@@ -101,7 +101,7 @@ class Resumable:
             groups["averaged"] = averages
         epoch, step_in_epoch = self.task.position(max(1, self.step))
         for_people = {"epoch": epoch, "step_in_epoch": step_in_epoch}  # who look: they follow from the step
-        figures = {name: ranked_by.get(name) for name in ("score", "loss")}
+        figures = {name: ranked_by.get(name) for name in ("score", "loss", "rank")}
         return groups, {"step": self.step, **for_people, **figures, **self.state.to_dict()}
 
     def resume(self, path: Path, rollbacks: int | None = None) -> None:

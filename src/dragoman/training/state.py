@@ -2,13 +2,16 @@
 
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from torch import Tensor
 
+from dragoman.runs.events import TELLING_BLEU, goodness, rank
+from dragoman.training.config import TrainingConfig
 from dragoman.training.schedules import Schedule
+from dragoman.training.task import Validation
 
 
 @dataclass
@@ -49,16 +52,36 @@ class TrainingState:
 
     step: int = 0
     best_step: int = 0
-    best: dict[str, float] = field(default_factory=dict)
+    best: dict[str, Any] = field(default_factory=dict)
     """The figures of the best validation (`Validation.ranked_by`), empty before the first."""
     bad_validations: int = 0
     """Validations since the best one."""
+    peaks: dict[str, float] = field(default_factory=dict)
+    """The best of each figure in `training.best_by` (`goodness`), each from a validation of its own."""
+    stalled: dict[str, int] = field(default_factory=dict)
+    """Validations since then."""
     skipped: int = 0
     rollbacks: int = 0
     schedule: Schedule
     window: Window = field(default_factory=Window)
     precision: str
     """The number format that the training began in, whatever `auto` is where it goes on."""
+
+    def observe(self, validation: Validation, best_by: Sequence[str]) -> bool:
+        """Count the validation at this step; True where it is the best so far."""
+        for name in best_by:
+            value = goodness(validation.metrics, name)
+            if name not in self.peaks or value > self.peaks[name]:
+                self.peaks[name], self.stalled[name] = value, 0
+            elif name != "bleu" or self.peaks[name] >= TELLING_BLEU:
+                self.stalled[name] += 1
+        ranked_by = validation.ranked_by(best_by)
+        better = rank(ranked_by) > rank(self.best)
+        if better:
+            self.best, self.best_step = ranked_by, self.step
+        self.bad_validations = 0 if better else self.bad_validations + 1
+        self.schedule.observe(better)
+        return better
 
     def to_dict(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
@@ -68,6 +91,21 @@ class TrainingState:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], schedule: Schedule) -> "TrainingState":
         """The state that `to_dict` made plain; what a checkpoint says beyond it is for people to read."""
-        values = {each.name: saved[each.name] for each in fields(cls)}
+        values = {each.name: saved[each.name] for each in fields(cls) if each.name in saved}  # earlier ones lack some
         schedule.load_state_dict(values["schedule"])
         return cls(**{**values, "schedule": schedule, "window": Window(**values["window"])})
+
+
+def is_out_of_patience(state: Mapping[str, Any], training: TrainingConfig) -> bool:
+    """True where a training that stands like this (the fields of a `TrainingState`) waits no longer for better."""
+    if training.patience is None:
+        return False
+    telling = [
+        count
+        for name, count in state.get("stalled", {}).items()
+        if name != "bleu" or state["peaks"][name] >= TELLING_BLEU
+    ]
+    bad = (
+        {"any": max, "all": min}[training.patience_on](telling) if telling and training.patience_on != "best" else None
+    )
+    return bool((state["bad_validations"] if bad is None else bad) >= training.patience)

@@ -7,20 +7,23 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from dragoman.runs.events import goodness
+
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of a validation. The best checkpoint and patience go by `score`, higher is better, and of equal scores
-    by the lower `metrics["loss"]`."""
+    """The result of a validation; of `score` higher is better."""
 
     score: float
     metrics: dict[str, float]
     samples: list[dict[str, str]] = field(default_factory=list)
 
-    @property
-    def ranked_by(self) -> dict[str, float]:
-        """The figures that `rank` compares, as a checkpoint's state keeps them."""
-        return {"score": self.score, "loss": self.metrics["loss"]}
+    def ranked_by(self, names: Sequence[str]) -> dict[str, Any]:
+        """The figures as a checkpoint's state keeps them, with the `rank` by the metrics called so, or by `score`; of
+        equals the lower loss is better."""
+        figures = {**self.metrics, "score": self.score}
+        by = [goodness(figures, name) for name in (*(names or ["score"]), "loss")]
+        return {"score": self.score, "loss": self.metrics["loss"], "rank": by}
 
 
 class Task(Protocol):

@@ -66,6 +66,7 @@ class ImageClassificationRecipe(RecipeSettings):
 class ClassifierJob(Job):
     """The base of jobs for texts and for images. A subclass says how its inputs are read."""
 
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy")
     inference: ClassVar[Any] = Predictor
     things: ClassVar[str]
     """The name of what is labelled, in the plural."""

@@ -62,6 +62,7 @@ class LanguageModellingJob(Job):
     """Carries out a `LanguageModellingRecipe`."""
 
     settings: ClassVar[Any] = LanguageModellingRecipe
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bits_per_character")
     next_command: ClassVar[str] = 'continue a text with: dragoman generate {run} --prompt "..."'
     inference: ClassVar[Any] = Generator
     matrices: ClassVar[Mapping[str, str]] = {"embedding": "tgt", "output": "tgt"}

@@ -50,6 +50,7 @@ class MaskedLanguageModellingJob(Job):
     """Carries out a `MaskedLanguageModellingRecipe`."""
 
     settings: ClassVar[Any] = MaskedLanguageModellingRecipe
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "accuracy")
     next_command: ClassVar[str] = 'guess hidden words with: dragoman fill {run} "a man <mask> a guitar"'
     inference: ClassVar[Any] = GapFiller
     matrices: ClassVar[Mapping[str, str]] = {"embedding": "src", "output": "src"}

@@ -102,6 +102,7 @@ class TranslationJob(Job):
     """Carries out a `TranslationRecipe`."""
 
     settings: ClassVar[Any] = TranslationRecipe
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bleu", "chrf")
     next_command: ClassVar[str] = "translate with: dragoman translate {run} < text"
     inference: ClassVar[Any] = SearchTranslator
     matrices: ClassVar[Mapping[str, str]] = {"src_embedding": "src", "tgt_embedding": "tgt", "output": "tgt"}
