@@ -52,9 +52,10 @@ workers: 2
 class Runs:
     """Runs of one recipe in a folder: one that is left alone, and others."""
 
-    def __init__(self, folder: Path, model: str, averaging: str = "{type: ema, decay: 0.9}") -> None:
+    def __init__(self, folder: Path, model: str, averaging: str = "{type: ema, decay: 0.9}", more: str = "") -> None:
+        """`more`: further lines of the recipe."""
         self.folder = folder
-        recipe = RECIPE.replace("MODEL", MODELS[model]).replace("AVERAGING", averaging)
+        recipe = RECIPE.replace("MODEL", MODELS[model]).replace("AVERAGING", averaging) + more
         (folder / "recipe.yaml").write_text(recipe, encoding="utf-8")
         for split, size in (("train", 700), ("valid", 40)):
             pairs = list(itertools.islice(DemoSource(split=split).pairs(), size))
@@ -126,6 +127,21 @@ def test_killed_runs_end_in_the_same_bytes(runs: dict[str, Runs]) -> None:
         killed += runs[model].kill_and_resume(name, random.Random(seed))
         assert fingerprint(runs[model].folder / name) == runs[model].expected
     assert killed
+
+
+@pytest.mark.slow
+def test_a_killed_adapter_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("base", "adapter"):
+        (tmp_path / name).mkdir()
+    base = Runs(tmp_path / "base", "transformer").folder / "straight"
+    more = f"init_from: {base}\nadapter: {{r: 4, lora_dropout: 0.1}}\n"
+    one = Runs(tmp_path / "adapter", "transformer", more=more)
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    one.kill_and_resume("killed", random.Random(seed))
+    assert fingerprint(one.folder / "killed") == one.expected
+    sizes = [{path.stat().st_size for path in run.rglob("model.safetensors")} for run in (base, one.folder)]
+    assert 2 * max(sizes[1]) < min(sizes[0])
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from dragoman.backends.fused_attention import FusedAttention
 from dragoman.backends.packed_linear import pack
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.lora import lora_layers
 
 Twins = dict[type[nn.Module], type[nn.Module]]
 
@@ -23,7 +24,7 @@ def accelerate(model: nn.Module, device: torch.device, precision: str) -> None:
     twins: Twins = {MultiHeadAttention: FusedAttention}
     if device.type == "cpu":
         twins[Dropout] = ByteDropout
-        if precision == "bfloat16":
+        if precision == "bfloat16" and not lora_layers(model):  # these twins multiply by weights without asking layers
             from dragoman.backends.cpu_bf16.twins import TWINS
 
             twins |= TWINS

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Run
+from dragoman.cli.options import Device, Lora, Run
 from dragoman.experiments.adapt import adapt as adapted
 from dragoman.progress import say
 
@@ -24,6 +24,7 @@ def adapt(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The new run. [default: RUN-adapted]", show_default=False)
     ] = None,
+    lora: Lora = None,
     device: Device = "auto",
 ) -> None:
     """Train a run on corrections, and hand the new one over only if that did it good.
@@ -35,7 +36,7 @@ def adapt(
     Example: dragoman adapt runs/mine corrections.tmx -o runs/mine-2
     """
     target = output or run.with_name(run.name + "-adapted")
-    result = adapted(run, corrections, target, device=device)
+    result = adapted(run, corrections, target, device=device, lora=lora)
     if result.refusal:
         say(f"not handed over: {result.refusal}; the model is kept in {result.run}")
         raise typer.Exit(REFUSED)

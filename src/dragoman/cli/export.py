@@ -16,7 +16,9 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            "--to", help="ctranslate2, huggingface, onnx, argos, marian or bergamot (browsers).", show_default=False
+            "--to",
+            help="ctranslate2, huggingface, onnx, argos, marian, bergamot (browsers), or peft (an adapter by itself).",
+            show_default=False,
         ),
     ],
     quantize: Annotated[

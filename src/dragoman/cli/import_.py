@@ -12,7 +12,8 @@ def import_(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="A folder of Hugging Face (model.safetensors), CTranslate2 (model.bin) or Marian (model.npz).",
+            help="A folder of Hugging Face (model.safetensors), CTranslate2 (model.bin), Marian (model.npz) or PEFT "
+            "(adapter_config.json).",
             show_default=False,
         ),
     ],
@@ -29,15 +30,19 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    base: Annotated[
+        Path | None, typer.Option(help="The run that an adapter of PEFT corrects.", show_default=False)
+    ] = None,
 ) -> None:
     """Make a run directory of a model of another program: the same to the last bit, or refused with the reasons.
 
     Hugging Face: Marian (OPUS-MT), M2M100, NLLB, mBART, BART, Pegasus and Blenderbot, as safetensors; a pickle is never
     opened. CTranslate2: its own converters read models of OpenNMT, fairseq and Marian; convert without
     `--quantization`. Marian: its own .npz, with the vocabularies beside it. What `dragoman export` wrote becomes the
-    run that it was, and needs no languages. The new run translates, is served, exported and trained on (`dragoman train
+    run that it was, and needs no languages. PEFT: LoRA adapters of linear layers, for a base that is a run
+    already. The new run translates, is served, exported and trained on (`dragoman train
     ... --init-from RUN`).
 
     Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """
-    typer.echo(import_model(folder, run, src_lang, tgt_lang, spm or ()))
+    typer.echo(import_model(folder, run, src_lang, tgt_lang, spm or (), base))

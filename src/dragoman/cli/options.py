@@ -81,6 +81,17 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+Lora = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Train a LoRA adapter of this rank in the place of all weights (adapter.r): the new run holds the adapter "
+        "alone, and needs the other run beside it.",
+        show_default=False,
+    ),
+]
+
+
 def with_options(changes: list[str], **options: Path | str | None) -> list[str]:
     """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
     known = {name: str(value) for name, value in options.items() if value}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dragoman import config
-from dragoman.cli.options import Overrides, RunDir, two_columns, with_options
+from dragoman.cli.options import Lora, Overrides, RunDir, two_columns, with_options
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.experiments.speed import measured_speed
@@ -127,6 +127,7 @@ def train(
     general_src: GeneralSrc = None,
     general_tgt: GeneralTgt = None,
     freeze: Freeze = None,
+    lora: Lora = None,
     processes: Processes = 1,
     max_restarts: MaxRestarts = 0,
 ) -> None:
@@ -146,6 +147,8 @@ def train(
         dragoman train --files memories --src-lang en --tgt-lang fr --budget 30min
 
         dragoman train --from runs/base --src manual.de --tgt manual.en --run runs/manual
+
+        dragoman train --from runs/base --lora 8 --src manual.de --tgt manual.en --run runs/manual
     """
     if processes > 1:
         refuse_processes(processes)
@@ -157,8 +160,8 @@ def train(
     if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
         raise Error.CONFLICT("--budget chooses training.max_steps, and a run that goes on keeps it", "give one of them")
     changes = with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
-    if freeze:
-        changes.append(f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}")
+    changes += [f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}"] if freeze else []
+    changes += [f"adapter.r={lora}"] if lora else []
     languages = src_lang or "", tgt_lang or ""
     corpus = CorpusOptions(
         src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt, files, languages, columns
@@ -219,7 +222,7 @@ def _settings(
     if collection is None and (src is None or tgt is None):
         raise Error.MISSING_OPTION("nothing to train on", "give a recipe, --files, or both --src and --tgt")
     languages = files.languages if collection else _languages(str(src), str(tgt))
-    settings = config.override({"corpus": {}, "device": "auto", "init_from": None}, changes)
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None, "adapter": None}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
     check_changes(changes, str(directory), settings["init_from"])
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
@@ -237,7 +240,8 @@ def _settings(
     if (valid_src is None) != (valid_tgt is None):
         raise Error.MISSING_OPTION("give both --valid-src and --valid-tgt, or neither")
     corpus, general_source = settings["corpus"], None if general is None else general.train
-    go_on = functools.partial(fine_tuning_recipe, str(settings["init_from"]), general=general_source)
+    base, adapter = str(settings["init_from"]), settings["adapter"]
+    go_on = functools.partial(fine_tuning_recipe, base, general=general_source, adapter=adapter)
     make = go_on if settings["init_from"] else default_recipe
     data = make(
         str(src),

@@ -45,8 +45,11 @@ class Adaptation:
     refusal: str = ""
 
 
-def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", seed: int = 1) -> Adaptation:
-    """Train a run on corrections, mixed with the text that it was trained on, and compare the two.
+def adapt(
+    run: Path, corrections: Path, output: Path, *, device: str = "auto", seed: int = 1, lora: int | None = None
+) -> Adaptation:
+    """Train a run (or an adapter of it, of rank `lora`) on corrections, mixed with the text that it was trained on, and
+    compare the two.
 
     The new run is `output` if it is better on the corrections and no worse on the validation set, by the tests of
     `dragoman compare`; else it lies in `output`.refused.
@@ -84,6 +87,7 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
             str(building),
             general=FilesSource(src=files["general"][0], tgt=files["general"][1]) if general else None,
             course=COURSE,
+            adapter=None if lora is None else {"r": lora},
             valid=files["valid"],
             languages=languages,
             doctor="skip",
@@ -93,17 +97,23 @@ def adapt(run: Path, corrections: Path, output: Path, *, device: str = "auto", s
         result = recipes.run(settings, report=write_report)
     if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
         raise Error.INTERRUPTED("stopped: nothing is handed over")
-    before, after = (SearchTranslator.load(which, device=device) for which in (old, building))
     sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
-    compared = [compare_models(name, before, after, found) for name, found in sets.items() if found]
-    for line in compared:
-        say(str(line))
+    compared = _compared(old, building, sets, device)
     refusal = _refusal(compared)
     final = refused if refusal else output
     with writing(final):
         atomic_io.remove(refused)
         building.rename(final)
     return Adaptation(final, compared, refusal)
+
+
+def _compared(old: Path, new: Path, sets: dict[str, Pairs], device: str) -> list[Compared]:
+    """The two runs on each set of pairs that is not empty; says what comes out."""
+    before, after = (SearchTranslator.load(run, device=device) for run in (old, new))
+    compared = [compare_models(name, before, after, pairs) for name, pairs in sets.items() if pairs]
+    for line in compared:
+        say(str(line))
+    return compared
 
 
 def _refusal(compared: Sequence[Compared]) -> str:

@@ -214,7 +214,7 @@ def _beginning(student: recipes.TranslationRecipe, teacher: Path, translator: Se
     with writing(run):
         building = run.with_name(run.name + ".building")
         atomic_io.remove(building)
-        write_run(building, replace(student, run_dir=str(run)), weights, "layers of", str(teacher), "layers_of")
+        write_run(building, replace(student, run_dir=str(run)), weights, "layers of", str(teacher), key="layers_of")
         save_tokenizers(translator.tokenizers, building / TOKENIZER)
         building.rename(run)
     return run

@@ -44,8 +44,8 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
     weights = [checkpoint.load_inference_weights(path) for path in chosen]
     told = {str(path): checkpoint.inference_digest(path) for path in chosen}
     with writing(out):
-        settings = replace(recipes.of_run(paths[0]), run_dir=str(out))
-        write_run(out, settings, mean(weights), "mean", told, checkpoint.MEAN_OF)
+        settings = replace(recipes.of_run(paths[0]), run_dir=str(out), adapter=None)
+        write_run(out, settings, mean(weights), "mean", told, key=checkpoint.MEAN_OF)
         for name in ("tokenizer", LABELS):
             if (paths[0] / name).is_dir():
                 shutil.copytree(paths[0] / name, out / name)

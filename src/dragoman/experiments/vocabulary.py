@@ -76,7 +76,7 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     weights = checkpoint.load_inference_weights(source)
     parts = {"src_embedding": rows[0], "tgt_embedding": rows[1], "output": rows[1]}
     weights = {name: _rows_of(tensor, parts, name) for name, tensor in weights.items()}
-    settings = config.to_dict(replace(recipe, run_dir=str(out), init_from=None))
+    settings = config.to_dict(replace(recipe, run_dir=str(out), init_from=None, adapter=None))
     settings["tokenizer"] = tokenizer_settings(new)
     made = config.parse(recipes.TranslationRecipe, settings, "the new run")
     before, model = build_model(recipe.model, old), build_model(recipe.model, new)

@@ -6,11 +6,14 @@ A target is a module of this folder with four functions:
 - `write(translator, folder, quantize)`: the export, into an empty folder;
 - `nearest(decoding) -> DecodingConfig`: the settings that its search can follow, as near as may be;
 - `load(folder, translator) -> Engine`: the export in its own runtime.
+
+The model of an adapter's run is one with its base, but for a target that has `write_base(checkpoint, folder)`: it
+writes the adapter alone, and of which base it is.
 """
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +25,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.export import model_card
 from dragoman.export.verify import MADE_UP, Comparison, Engine, compare, held_out, settings_of
+from dragoman.inference.loading import base_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
@@ -74,7 +78,8 @@ def export(
         raise Error.ALREADY_THERE("is there already", "name a new folder, or delete it first", file=final)
     if (task := read_yaml(run_dir / CONFIG).get("task", "translation")) != "translation":
         raise Error.WRONG_TASK(f"a run for {str(task).replace('_', ' ')}: translators alone are exported", file=run_dir)
-    translator = SearchTranslator.load(run_dir, which=which, device="cpu")
+    base = base_model(run_dir, which) if hasattr(module, "write_base") else None
+    translator = SearchTranslator.load(run_dir, which=which, device="cpu", base=base)
     require_possible(module, translator, run_dir, to)
     text = held_out(run_dir, translator, sentences, src, ref) if verify else None
     if text is not None and text.name == MADE_UP and to in OTHER_SEARCHES:
@@ -90,22 +95,29 @@ def export(
             with writing(partial):
                 _empty(partial)
                 module.write(translator, partial, quantize)
-                atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
+                if base is not None:
+                    module.write_base(checkpoint.select(run_dir, which), partial)
                 if shortlist:
                     module.write_shortlist(run_dir / "prepared" / "train", partial, translator)
+                atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
             if text is not None:
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
-                kind = ", ".join([*([quantize] if quantize else []), *(["shortlist"] if shortlist else [])])
+                kind = ", ".join(filter(None, [quantize, "shortlist" if shortlist else None]))
                 _judge(comparison, to, kind, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
                 _open_to_readers(partial)
                 (partial / UNFINISHED).unlink()
                 atomic_io.publish(partial, final)
         finally:
-            atomic_io.remove(partial)
-            with contextlib.suppress(OSError):  # a folder that holds something stays
-                for path in made:
-                    path.rmdir()
+            _remove(partial, made)
+
+
+def _remove(partial: Path, made: Sequence[Path]) -> None:
+    """Remove what is left of an export, and the folders that were made for it and hold nothing."""
+    atomic_io.remove(partial)
+    with contextlib.suppress(OSError):
+        for path in made:
+            path.rmdir()
 
 
 def engine(
@@ -217,6 +229,7 @@ TARGETS = {
     "huggingface": "dragoman.export.huggingface",
     "marian": "dragoman.export.marian",
     "onnx": "dragoman.export.onnx",
+    "peft": "dragoman.export.peft",
 }
 """The targets of an export and their modules, imported when they are asked for."""
 

@@ -147,10 +147,15 @@ class Part(NamedTuple):
 def parts(model: Transformer) -> Iterator[Part]:
     """Every parameter but embeddings, positions and what makes logits, whose rows are looked up."""
     for module, _, name, _ in named(model):
-        # A projection from the residual path has it in its columns, one onto it in its rows, as a norm in its numbers.
-        reads = name.endswith(("q_proj", "k_proj", "v_proj", "fc1"))
+        reads = reads_residual(name)
         yield Part(f"{name}.weight", cast(Tensor, module.weight), (1,) if reads else (0,))
         yield Part(f"{name}.bias", cast(Tensor, module.bias), () if reads else (0,))
+
+
+def reads_residual(name: str) -> bool:
+    """True for a projection from the residual path, which has it in its columns; one onto it has it in its rows, as a
+    norm in its numbers."""
+    return name.endswith(("q_proj", "k_proj", "v_proj", "fc1"))
 
 
 def order_of(d_model: int, interleaved: bool) -> Tensor:

@@ -6,8 +6,10 @@ from typing import Any
 
 from dragoman import config
 from dragoman.errors import Error, writing
+from dragoman.export import peft as peft_format
 from dragoman.importing import ctranslate2, huggingface, marian
 from dragoman.importing.base import Imported
+from dragoman.importing.peft import import_adapter
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import TOKENIZER
 from dragoman.runs.new_run import write_run
@@ -19,13 +21,18 @@ from dragoman.text.tokenizers.pair import save_tokenizers, tokenizer_settings
 
 
 def import_model(
-    folder: Path, run: Path, src_lang: str | None = None, tgt_lang: str | None = None, spm: Sequence[Path] = ()
+    folder: Path,
+    run: Path,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    spm: Sequence[Path] = (),
+    base: Path | None = None,
 ) -> Path:
     """Write the model of a folder of Hugging Face, CTranslate2 or Marian as the new run directory `run`; return it.
 
     It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
     `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2 or Marian, or one for
-    each side.
+    each side. `base`: the run that an adapter in PEFT's format corrects; the new run needs it.
 
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
@@ -33,6 +40,12 @@ def import_model(
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=run)
     if not folder.is_dir():
         raise Error.MISSING_FILE("no such folder", file=folder)
+    if (folder / peft_format.CONFIG).is_file():
+        if base is None:
+            raise Error.MISSING_OPTION("an adapter of PEFT's", "name the run that it corrects as `base`", file=folder)
+        return import_adapter(folder, run, base)
+    if base is not None:
+        raise Error.CONFLICT(f"`base`: of an adapter, which has an {peft_format.CONFIG}", file=folder)
     door = _door(folder)
     if spm and (door is huggingface or len(spm) > 2):
         raise Error.CONFLICT(

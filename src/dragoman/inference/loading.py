@@ -9,7 +9,8 @@ from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import Error
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import ModelConfig, Seq2SeqModel
-from dragoman.runs import checkpoint
+from dragoman.nn import lora
+from dragoman.runs import adapter, checkpoint
 from dragoman.runs.directory import read_run, require_alike
 from dragoman.text.corpus import CorpusConfig
 from dragoman.text.tokenizers.base import PAD_ID
@@ -25,14 +26,19 @@ class Loaded(NamedTuple):
     max_src_tokens: int
 
 
-def load_parts(run_dir: Path, which: str, ensemble: Sequence[str | Path] = ()) -> Loaded:
+def load_parts(
+    run_dir: Path, which: str, ensemble: Sequence[str | Path] = (), base: Seq2SeqModel | None = None
+) -> Loaded:
     """The parts of a translation run: checkpoint `best`, `last` or a step; with `ensemble` the best models of those.
+
+    `base`: the model that the run is an adapter of, whose tensors are shared; None: an adapter is merged into its base.
 
     Raises DragomanError when a run holds no checkpoint that verifies or the runs do not fit together.
     """
     corpus, tokenizers = corpus_settings(run_dir), load_tokenizers(run_dir / "tokenizer")
     tokenizers = tokenizers.between(corpus.src_lang, corpus.tgt_lang)
-    model, longest = _model(run_dir, which, tokenizers), [corpus.max_tokens]
+    longest = [corpus.max_tokens]
+    model = _model(run_dir, which, tokenizers) if base is None else _adapted(base, checkpoint.select(run_dir, which))
     if ensemble:
         others = [Path(other) for other in ensemble]
         for other in others:
@@ -93,3 +99,25 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
     """The model of a run with the weights of a checkpoint."""
     settings = model_settings(run_dir)
     return checkpoint.restored(checkpoint.select(run_dir, which), lambda: build_model(settings, tokenizers))
+
+
+def base_model(run_dir: Path, which: str = "best") -> Seq2SeqModel | None:
+    """The model whose weights an adapter's run corrects; None of a run that is no adapter."""
+    path = checkpoint.select(run_dir, which)
+    if checkpoint.adapter_of(path) is None:
+        return None
+    corpus, tokenizers = corpus_settings(run_dir), load_tokenizers(run_dir / "tokenizer")
+    tokenizers, settings = tokenizers.between(corpus.src_lang, corpus.tgt_lang), model_settings(run_dir)
+    return checkpoint.restored(checkpoint.base_of(path), lambda: build_model(settings, tokenizers)).eval()
+
+
+def _adapted(base: Seq2SeqModel, path: Path) -> Seq2SeqModel:
+    """A model with the corrections of a checkpoint beside the layers of `base`, of its type and on its device."""
+    corrects, factors = checkpoint.adapter_of(path), checkpoint.load_own_weights(path)
+    model = lora.sharing(base)
+    for name in adapter.layers(factors, checkpoint.shapes(base), str(path)):
+        lora.add_lora(model, [name], factors[name + adapter.A].size(0), (corrects or {})["scale"])
+        layer = cast(lora.LoRALinear, model.get_submodule(name))
+        layer.to(layer.base_layer.weight)
+    lora.load_factors(model, factors)
+    return cast(Seq2SeqModel, model.eval())

@@ -101,6 +101,7 @@ class SearchTranslator:
         datastores: Sequence[str | Path] = (),
         changes: Sequence[str] = (),
         languages: tuple[str | None, str | None] = (None, None),
+        base: Seq2SeqModel | None = None,
         **decoding: Any,
     ) -> "SearchTranslator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
@@ -110,13 +111,16 @@ class SearchTranslator:
         (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
         each model at most, to look up each token in. `languages`, from and to, are of a model that knows several; None:
         the run's own. In `precision` bfloat16 weights and hidden states have half the bits: faster where the processor
-        has such products; scores are a little rougher.
+        has such products; scores are a little rougher. `base`: the model that the run is an adapter of, on the device
+        and in the precision, whose tensors are shared; None: an adapter and its base become one model.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
         settings = decoding_settings(Path(run), changes, decoding)
-        parts, chosen = load_parts(Path(run), which, ensemble), pick_device(device)
-        model = parts.model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]).eval()
+        parts, chosen = load_parts(Path(run), which, ensemble, base), pick_device(device)
+        model = parts.model.eval()
+        if base is None:
+            model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision])
         accelerate_inference(model, packed=chosen.type == "cpu")
         if datastores:
             model = looking_up(model, load_all(datastores, Path(run), which, ensemble))

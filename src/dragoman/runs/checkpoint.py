@@ -21,7 +21,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, Error
-from dragoman.runs import atomic_io
+from dragoman.runs import adapter, atomic_io
+from dragoman.runs.atomic_io import read_yaml
+from dragoman.runs.directory import CONFIG
 from dragoman.runs.events import rank
 
 _NAME = re.compile(r"step-(\d{8,})")
@@ -195,8 +197,36 @@ def _inference_group(path: Path) -> str:
     return "averaged" if (path / "averaged.safetensors").exists() else "model"
 
 
+def adapter_of(path: Path) -> dict[str, Any] | None:
+    """The base's digest and the scale of a checkpoint that holds an adapter; None of one that holds a whole model."""
+    return _state_or_none(path).get(adapter.KEY)
+
+
+def base_of(path: Path, named: str | None = None) -> Path:
+    """The checkpoint whose weights the adapter in `path` corrects.
+
+    The base is looked for in the run `named` (None: the recipe's `init_from`), and beside the adapter's run under the
+    same name. Raises DragomanError where it is not there, or holds no such weights any more.
+    """
+    run = path.parents[1]
+    named = named or str(read_yaml(run / CONFIG).get("init_from"))
+    digest = (adapter_of(path) or {}).get("base")
+    places = [place for place in (Path(named), run.parent / Path(named).name) if (place / CONFIG).is_file()]
+    for place in places:
+        for one in verified(reversed(list_checkpoints(place))):
+            if inference_digest(one) == digest:
+                return one
+    if not places:
+        hint = f"put that run back, or say in {run / CONFIG} where it is (`init_from`)"
+        raise Error.MISSING_FILE(f"an adapter of {named}, which is not there", hint, file=run)
+    hint = f"put the checkpoint back whose weights have the SHA-256 {str(digest)[:12]}..."
+    raise Error.CHANGED(f"an adapter of other weights than {places[0]} has now", hint, file=run)
+
+
 def inference_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The shapes of `load_inference_weights`, read without the numbers."""
+    if adapter_of(path):
+        return inference_shapes(base_of(path))
     file = path / f"{_inference_group(path)}.safetensors"
     try:
         with safe_open(file, framework="pt") as tensors:
@@ -206,14 +236,26 @@ def inference_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def inference_digest(path: Path) -> str:
-    """SHA-256 of the weights to translate with, as the manifest of a verified checkpoint has it."""
+    """SHA-256 of the weights to translate with, as the manifest of a verified checkpoint has it; of an adapter, that of
+    its own and its base's together."""
     digest = _read_json(path / MANIFEST)["files"][f"{_inference_group(path)}.safetensors"]["sha256"]
+    if corrects := adapter_of(path):
+        digest = hashlib.sha256(f"{corrects} {digest}".encode()).hexdigest()
     return str(digest)
 
 
-def load_inference_weights(path: Path) -> dict[str, Tensor]:
-    """The weights to translate with: the average where one was kept, otherwise the last."""
+def load_own_weights(path: Path) -> dict[str, Tensor]:
+    """As `load_inference_weights`; of an adapter its factors alone."""
     return load_group(path, _inference_group(path))
+
+
+def load_inference_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to translate with: the average where one was kept, otherwise the last; an adapter merged into its
+    base."""
+    own = load_own_weights(path)
+    if corrects := adapter_of(path):
+        return adapter.merge(load_inference_weights(base_of(path)), own, corrects["scale"], str(path))
+    return own
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

@@ -28,16 +28,25 @@ STEP = 0
 """Of the one checkpoint: nothing was trained here."""
 
 
-def write_run(out: Path, recipe: Any, weights: Mapping[str, Tensor], how: str, of: Any, key: str | None = None) -> None:
+def write_run(
+    out: Path,
+    recipe: Any,
+    weights: Mapping[str, Tensor],
+    how: str,
+    of: Any,
+    *,
+    key: str | None = None,
+    state: Mapping[str, Any] | None = None,
+) -> None:
     """Write recipe, log and checkpoint into the new folder `out`; what it reads and writes with is to be added.
 
-    `how` and `of` say where the weights come from, in the log and (as `key`) in the checkpoint.
+    `how` and `of` say where the weights come from, in the log and (as `key`) in the checkpoint; `state`: more for that.
     """
     out.mkdir(parents=True)
     (out / CONFIG).write_text(config.to_yaml(recipe), encoding="utf-8")
     with RunLog(out, tensorboard=False) as log:
         log.event(how, of=of)
-    checkpoint.save(out, STEP, {"model": dict(weights)}, {"step": STEP, key or how: of})
+    checkpoint.save(out, STEP, {"model": dict(weights)}, {"step": STEP, key or how: of, **(state or {})})
 
 
 def init_run_dir(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> None:

@@ -28,6 +28,8 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
 from dragoman.runs.new_run import init_run_dir
+from dragoman.tasks import adapter
+from dragoman.tasks.adapter import LoraConfig
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
 from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_steps, with_steps_of_run
@@ -60,6 +62,8 @@ class RecipeSettings:
     device: DeviceName = "auto"  #: Where to compute; `auto`: a GPU where there is one.
     init_from: str | None = None
     """A run directory whose best weights to begin with; steps, optimizer and schedule begin anew all the same."""
+    adapter: LoraConfig | None = None
+    """A LoRA adapter of `init_from` is trained, in the place of all of its weights; null: no adapter."""
     workers: int = Field(default=0, ge=0)  #: Processes that encode a large corpus; 0: one a core. [processes]
     training: TrainingConfig = Field(default_factory=TrainingConfig)
 
@@ -228,6 +232,9 @@ class Job(ABC):
                 raise Error.WRONG_SETTING(f"training.best_by: {name} is not measured here", ", ".join(self.metrics))
         if with_others and self.recipe.init_from:
             check_fits(model, self.recipe.init_from)
+        if self.recipe.adapter is not None:
+            adapter.refuse(self.recipe)
+            adapter.add_adapter(model, self.recipe.adapter)
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
         device = pick_device(self.recipe.device)
         pick_precision(training.precision, device, self.recipe.model.d_model)
@@ -381,11 +388,22 @@ class Job(ABC):
         A job that trains on more files than its corpus adds them.
         """
         corpus = self.recipe.corpus
-        return {
+        base = {}
+        if self.recipe.adapter is not None:  # told by its weights, so that it may be moved
+            names = ("init_from", *(["tokenizer.run"] if self.others() == [self.recipe.init_from] * 2 else []))
+            base = dict.fromkeys(names, checkpoint.inference_digest(self._base()))
+        return base | {
             f"corpus.{split}.{setting}": digest
             for split in ("train", "valid")
             for setting, digest in getattr(corpus, split).contents().items()
         }
+
+    def _base(self) -> Path:
+        """The checkpoint that this run is an adapter of: that which its own checkpoints name, or else the best."""
+        path = checkpoint.newest(self.run_dir)
+        if path is not None and checkpoint.adapter_of(path):
+            return checkpoint.base_of(path, self.recipe.init_from)
+        return checkpoint.select(check_run_dir(self.recipe.init_from))
 
     def claim(self) -> None:
         """Make the run directory, or see that it is this recipe's (`init_run_dir`)."""
@@ -393,12 +411,18 @@ class Job(ABC):
             init_run_dir(self.run_dir, self.recipe, self.identity())
 
     def training_step(self, *, fresh: bool = True) -> TrainingStep:
-        """After `prepare`: the steps of the model on the task; with `fresh` from the weights of `init_from`, if any."""
+        """After `prepare`: the steps of the model on the task; with `fresh` from the weights of `init_from`, if any.
+
+        An adapter has them beneath it always, as its checkpoints are without them.
+        """
         recipe = self.recipe
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
         model, task = self.start()
-        if recipe.init_from and fresh:
+        if recipe.adapter is not None:
+            rows = self.named_rows(recipe.init_from)
+            say(adapter.adapt(model.to(device), recipe.adapter, self._base(), rows))
+        elif recipe.init_from and fresh:
             for line in load_pretrained(model, recipe.init_from, self.named_rows(recipe.init_from)):
                 say(line)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
@@ -408,10 +432,9 @@ class Job(ABC):
 
     def trainer(self, training_step: TrainingStep, log: RunLog, budget: Budget | None = None) -> Trainer:
         """The training of the recipe as it is now."""
-        recipe = self.recipe
-        return Trainer(
-            recipe.training, training_step, run_dir=self.run_dir, log=log, d_model=recipe.model.d_model, budget=budget
-        )
+        recipe, sizes = self.recipe, {"d_model": self.recipe.model.d_model, "budget": budget}
+        facts = {} if recipe.adapter is None else adapter.facts(recipe.adapter, self._base())
+        return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, facts=facts, **sizes)
 
     def _plan_steps(self, took: Estimate, seconds: float) -> None:
         """Plan for the steps that take so long; the clock may move the end (`training/pace.py`)."""

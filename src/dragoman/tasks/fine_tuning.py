@@ -7,6 +7,7 @@ Robins 1995; "Learning without Forgetting", Li and Hoiem 2016).
 
 import itertools
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 
 
 IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
 """AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
+
+LORA_RATE, HIGHEST_LORA_RATE = 2e-3, 1e-2
+"""AdamW's rate for an adapter: several times that of a whole model (docs/log.md)."""
 
 PATIENCE = 4
 """Validations in a row that may be no better."""
@@ -68,12 +72,20 @@ USUAL = Course(epochs=30, steps=(150, 8_000), validations=12, most_times=4, othe
 
 
 def fine_tuning_recipe(
-    run: str, src: str, tgt: str, run_dir: str, *, general: Any = None, course: Course = USUAL, **options: Any
+    run: str,
+    src: str,
+    tgt: str,
+    run_dir: str,
+    *,
+    general: Any = None,
+    course: Course = USUAL,
+    adapter: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Plain settings to go on from another run with two files: its model, tokenizer and spelling, at a lower rate.
 
-    `general`: a `Source` of other text to mix in, so that the model does not forget it. `options` are those of
-    `default_recipe`, whose errors are raised too.
+    `general`: a `Source` of other text to mix in, so that the model does not forget it. `adapter`: settings of an
+    adapter, which is trained alone. `options` are those of `default_recipe`, whose errors are raised too.
     """
     recipe = default_recipe(src, tgt, run_dir, **options)
     theirs: Any = recipes.of_run(run)
@@ -86,9 +98,8 @@ def fine_tuning_recipe(
         size = sum(1 for _ in general.pairs())
         times = max(1, min(course.most_times, size // (course.others * pairs)))
         share = 1.0 if course.whole else min(1.0, times * pairs / max(1, size))
-        parts, passes = [general], [1.0]
-        if isinstance(general, MixSource):
-            parts, passes = general.sources, general.passes()
+        is_mix = isinstance(general, MixSource)
+        parts, passes = (general.sources, general.passes()) if is_mix else ([general], [1.0])
         words = times * words + share * words_of(general)
         if course.whole:
             batch_tokens = size_for(times * pairs + size).batch_tokens
@@ -98,17 +109,13 @@ def fine_tuning_recipe(
             "weights": [float(times), *(share * each for each in passes)],
         }
     epochs = course.epochs if course.whole else course.epochs / times
-    steps = round(epochs * words * PIECES_A_STRANGE_WORD / batch_tokens)
-    steps = min(max(steps, course.steps[0]), course.steps[1])
-    plain, training = config.to_dict(theirs), theirs.training
-    trained = not str(getattr(theirs.corpus.train, "src", "")).startswith("imported.")
-    rate = min(IMPORTED_RATE * 512 / theirs.model.d_model, HIGHEST_RATE)
-    if trained or course.rate is not None:
-        lower = course.rate or next(share for limit, share in SHARES if pairs < limit)
-        rate = lower * float(getattr(training.schedule, "lr", None) or recipe["training"]["schedule"]["lr"])
+    steps = min(max(round(epochs * words * PIECES_A_STRANGE_WORD / batch_tokens), course.steps[0]), course.steps[1])
+    optimizer, rate = _optimizer(theirs, pairs, course, recipe["training"]["schedule"]["lr"], adapter is not None)
+    plain = config.to_dict(theirs)
     return {
         **recipe,
         "init_from": run,
+        "adapter": adapter,
         "corpus": corpus,
         "tokenizer": {"type": "reuse", "run": run},
         "model": plain["model"],
@@ -119,10 +126,23 @@ def fine_tuning_recipe(
             "max_steps": steps,
             "validate_every": max(25, steps // course.validations),
             "patience": PATIENCE,
-            "optimizer": plain["training"]["optimizer"] if trained else {"type": "adamw"},
+            "optimizer": optimizer,
             "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
         },
     }
+
+
+def _optimizer(theirs: Any, pairs: int, course: Course, usual: float, is_adapter: bool) -> tuple[dict[str, Any], float]:
+    """The optimizer and the rate to go on with from a run, on so many pairs; `usual`: the rate of a new model."""
+    adamw, training = {"type": "adamw"}, theirs.training
+    if is_adapter:  # it begins at nothing, whatever the base was trained with
+        return adamw, min(LORA_RATE * 512 / theirs.model.d_model, HIGHEST_LORA_RATE)
+    trained = not str(getattr(theirs.corpus.train, "src", "")).startswith("imported.")
+    rate = min(IMPORTED_RATE * 512 / theirs.model.d_model, HIGHEST_RATE)
+    if trained or course.rate is not None:
+        lower = course.rate or next(share for limit, share in SHARES if pairs < limit)
+        rate = lower * float(getattr(training.schedule, "lr", None) or usual)
+    return config.to_dict(training.optimizer) if trained else adamw, rate
 
 
 @dataclass(frozen=True)

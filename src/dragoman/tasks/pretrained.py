@@ -27,10 +27,10 @@ def check_fits(model: nn.Module, run: str) -> None:
     try:
         checkpoint.require_equal_shapes(wanted, held, run)
     except DragomanError as error:
-        raise error.within("init_from: ", _SAME_MODEL) from error
+        raise error.within("init_from: ", SAME_MODEL) from error
 
 
-_SAME_MODEL = "both runs need the same `model:`"
+SAME_MODEL = "both runs need the same `model:`"
 
 
 def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
@@ -67,7 +67,7 @@ def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> lis
     try:
         checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
     except DragomanError as error:
-        raise error.within("init_from: ", _SAME_MODEL) from error
+        raise error.within("init_from: ", SAME_MODEL) from error
     return lines
 
 

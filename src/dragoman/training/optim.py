@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import Error
+from dragoman.nn.lora import is_projection
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic that pulls small singular values up fastest (Jordan et al. 2024)."""
@@ -184,18 +185,15 @@ def decaying(parameters: Iterable[Tensor], weight_decay: float) -> list[dict[str
 
 
 def hidden_matrices(model: nn.Module) -> list[Tensor]:
-    """The matrices that map hidden states to hidden states: those of `nn.Linear`, but for a classifier's last one.
+    """The trained matrices that map hidden states to hidden states (`is_projection`).
 
     Embeddings and the output matrix have a row for each token, the rows of a recurrent layer's matrices are stacked
-    gates (those of `context_proj`, which feeds it with a context, too), and a convolution's weights are no matrix: none
-    of these is a map whose singular values mean anything.
+    gates, and a convolution's weights are no matrix: none of these is a map whose singular values mean anything.
     """
     return [
         module.weight
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear)
-        and name.rpartition(".")[2] not in ("head", "context_proj")
-        and min(module.weight.shape) > 1
+        if is_projection(name, module) and isinstance(module.weight, nn.Parameter)
     ]
 
 

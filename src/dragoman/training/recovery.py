@@ -20,7 +20,7 @@ from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep
 
 NOT_IN_STATE = (
-    "config", "run_dir", "log", "stop_when",  # given to it
+    "config", "run_dir", "log", "stop_when", "facts",  # given to it
     "training_step", "model", "task", "device", "ranks",  # given to it, and parts of that; the tensors are saved
     "averager",  # its tensors are saved
     "pace",  # has a file of its own, pace.json
@@ -42,7 +42,10 @@ class Resumable:
         log: RunLog,
         d_model: int,
         budget: Budget | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
+        """`facts`: what the state of each checkpoint says besides."""
+        self.facts = facts or {}
         self.config, self.training_step, self.task = config, training_step, training_step.task
         self.model, self.device, self.ranks = training_step.model, training_step.device, training_step.ranks
         self.run_dir, self.log = run_dir, log
@@ -102,7 +105,7 @@ class Resumable:
         epoch, step_in_epoch = self.task.position(max(1, self.step))
         for_people = {"epoch": epoch, "step_in_epoch": step_in_epoch}  # who look: they follow from the step
         figures = {name: ranked_by.get(name) for name in ("score", "loss", "rank")}
-        return groups, {"step": self.step, **for_people, **figures, **self.state.to_dict()}
+        return groups, {"step": self.step, **for_people, **figures, **self.facts, **self.state.to_dict()}
 
     def resume(self, path: Path, rollbacks: int | None = None) -> None:
         """Go on from a verified checkpoint, with the log of a run that has rolled back so often (None: as it says)."""
