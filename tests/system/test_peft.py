@@ -179,6 +179,10 @@ def _set(tensors: dict[str, Any], name: str, tensor: torch.Tensor) -> None:
     tensors[name] = tensor
 
 
+def _drop(tensors: dict[str, Any], name: str) -> None:
+    del tensors[name]
+
+
 REFUSED: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], Error, str]] = {
     "DoRA": (lambda config, tensors: config.update(use_dora=True), Error.CANNOT_IMPORT, "use_dora"),
     "bias": (lambda config, tensors: config.update(bias="lora_only"), Error.CANNOT_IMPORT, "bias"),
@@ -198,11 +202,11 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], Error
         Error.CANNOT_IMPORT, "base_model.model.lm_head.lora_A.weight"),
     "another width": (
         lambda config, tensors: tensors.update({name: torch.ones(3, 24) for name in list(tensors) if "lora_A" in name}),
-        Error.MISMATCH, "encoder_layers.0.self_attention.query_proj"),
+        Error.MISMATCH, "decoder_layers.0.cross_attention.query_proj"),
     "transposed": (
         lambda config, tensors: tensors.update({name: one.T.contiguous() for name, one in tensors.items()}),
-        Error.MISMATCH, "encoder_layers.0.self_attention.query_proj"),
-    "half of a pair": (lambda config, tensors: tensors.pop(first(tensors, "lora_B.weight")) and None, Error.MISMATCH,
+        Error.MISMATCH, "decoder_layers.0.cross_attention.query_proj"),
+    "half of a pair": (lambda config, tensors: _drop(tensors, first(tensors, "lora_B.weight")), Error.MISMATCH,
                        "decoder_layers.0.cross_attention.query_proj"),
     "empty shards": (lambda config, tensors: _set(tensors, first(tensors), torch.ones(0)), Error.MISMATCH,
                      "decoder_layers.0.cross_attention.query_proj"),
