@@ -14,9 +14,9 @@ from tests.errors import raises_error
 
 from dragoman.alignment import erasure
 from dragoman.alignment.attention import attention_links
-from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair
 from dragoman.alignment.term_placement import MAX_TERM_TOKENS, bound
+from dragoman.alignment.word_links import word_links
 from dragoman.cancellation import check, checked_by, turn
 from dragoman.device import side_by_side
 from dragoman.errors import Error
@@ -54,7 +54,7 @@ def pipeline(translator: SearchTranslator) -> Pipeline:
 STAGES: dict[str, Callable[[Pipeline], Any]] = {
     "search": lambda pipeline: pipeline.own.translate([SENTENCE]),
     "scoring": lambda pipeline: token_log_probs(pipeline.own, [([5, 6], [7])]),
-    "links": lambda pipeline: erasure_links(pipeline.own, [aligned_pair(SENTENCE, SENTENCE)]),
+    "links": lambda pipeline: word_links(pipeline.own, [aligned_pair(SENTENCE, SENTENCE)]),
     "attention": lambda pipeline: attention_links(pipeline.own, aligned_pair(SENTENCE, SENTENCE)),
     "sentences": lambda pipeline: Splitter().pieces(SENTENCE),
     "joining": lambda pipeline: Splitter().joined("", [], {}),
@@ -145,9 +145,9 @@ def test_what_is_too_long_to_be_read_at_once_is_refused_and_has_no_links(
     with raises_error(Error.TOO_LONG, "are read at once"):
         score(translator, [(SENTENCE, long)])
     monkeypatch.setattr(scoring, "_log_probs", lambda *_: pytest.fail("read"))
-    assert not erasure_links(translator, [AlignedPair("der", long, aligned_pair("der", "").src_words, ())])[0].any()
+    assert not word_links(translator, [AlignedPair("der", long, aligned_pair("der", "").src_words, ())])[0].any()
     huge = "x " * (1 + int(MAX_LINKS**0.5))
-    [links] = erasure_links(translator, [aligned_pair(huge, huge)])
+    [links] = word_links(translator, [aligned_pair(huge, huge)])
     assert links.size == 0
 
 
@@ -164,9 +164,9 @@ def test_links_of_very_many_words_take_one_reading(
 
     monkeypatch.setattr(erasure, "token_log_probs", counted)
     short, long = aligned_pair(SENTENCE, SENTENCE), aligned_pair("hund frau " * 60, "hund frau " * 60)
-    alone = erasure_links(translator, [short])[0]
+    alone = word_links(translator, [short])[0]
     read.clear()
-    found = erasure_links(translator, [long, short, long])
+    found = word_links(translator, [long, short, long])
     assert sum(read) <= 3 * erasure.MAX_TOKENS
     assert sum(read) < 1000
     assert np.array_equal(found[1], alone)

@@ -61,7 +61,7 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
-    monkeypatch.setattr(module, "erasure_links", links)
+    monkeypatch.setattr(module, "word_links", links)
     pipeline: Any = SimpleNamespace(
         splitter=Splitter(("en", "de")), by_sentence=Backwards().n_best, own=SimpleNamespace(glossary=None)
     )
@@ -175,7 +175,7 @@ def test_tags_stand_around_a_term_and_never_around_bare_marks(
     translate: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model's own links are of no use: its words were replaced by the term's."""
-    monkeypatch.setattr(module, "erasure_links", lambda _, pairs: [links_to_the_mark(pair) for pair in pairs])
+    monkeypatch.setattr(module, "word_links", lambda _, pairs: [links_to_the_mark(pair) for pair in pairs])
     assert page(translate, "<p><b>Open</b> the file.</p>") == "<p><b>file</b> the Open.</p>"
     assert page(translate, "<p><b>Open</b><i>.</i></p>") == "<p><b>Open</b><i>.</i></p>"
     translate.pipeline.own.glossary = Glossary({"open": "unfold it"})

@@ -516,7 +516,7 @@ class Workshop:
 
     def output(self, name: str, row: Row, text: str, seed: int | None = None) -> tuple[bytes, bytes]:
         """(the file with the text, what it was translated to)."""
-        self.monkeypatch.setattr(module, "erasure_links", Links(seed))
+        self.monkeypatch.setattr(module, "word_links", Links(seed))
         model = Model()
         pipeline: Any = SimpleNamespace(
             splitter=Splitter(("en", "de")), by_sentence=model.n_best, own=SimpleNamespace(glossary=None)

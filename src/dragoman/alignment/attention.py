@@ -1,8 +1,8 @@
 """Links of words by attention: where the model looked when it wrote a word."""
 
-import re
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from dragoman.alignment.links import AlignedPair, Links, no_links, token_ids, token_shares
@@ -11,9 +11,7 @@ from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.errors import DragomanError
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.words import Word
-
-_SPACED = re.compile(r"\S+")
+from dragoman.text.words import spaced_words
 
 
 @torch.inference_mode()
@@ -42,13 +40,29 @@ def attention_links_if_any(translator: SearchTranslator, pair: AlignedPair) -> L
         return no_links(pair)
 
 
+def head_links(translator: SearchTranslator, pair: AlignedPair) -> Links:
+    """The attention of the run's trained head, of a word of several pieces their mean.
+
+    A source word to which many words attend a little is no word's own: a link is the geometric mean of its attention
+    and of the share that it has in all attention to the source word (docs/log.md).
+    """
+    links = attention_links_if_any(translator, pair)
+    if not links.any():
+        return links
+    pieces = token_shares(translator.tokenizers.tgt, pair.tgt, pair.tgt_words, translator.normalize).sum(axis=0)
+    links = links / np.maximum(pieces, 1)[:, None]
+    links = np.sqrt(links * links / np.maximum(links.sum(axis=0, keepdims=True), 1e-9))
+    shares: Links = links / np.maximum(links.sum(axis=1, keepdims=True), 1)
+    return shares
+
+
 def align(translator: SearchTranslator, src: str, tgt: str) -> list[tuple[int, int]]:
     """(source word, target word) of each target word, words being what stands between spaces.
 
     None for a line that was translated in parts, as it is too long, or whose translation is longer than what the model
     reads. Raises DragomanError for a model without attention.
     """
-    src_words, tgt_words = ([Word(*match.span()) for match in _SPACED.finditer(text)] for text in (src, tgt))
+    src_words, tgt_words = spaced_words(src), spaced_words(tgt)
     pair = AlignedPair(src, tgt, src_words, tgt_words)
     if not (src_words and tgt_words) or token_ids(translator, pair) is None:
         return []

@@ -6,14 +6,12 @@ reads the pair once for each word of the source; where these are too many, atten
 which word comes from which.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
 from dragoman.alignment.attention import attention_links_if_any
 from dragoman.alignment.links import AlignedPair, Links, no_links, token_ids, token_shares
-from dragoman.alignment.markup import is_protected
 from dragoman.cancellation import check
 from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
@@ -31,8 +29,6 @@ MAX_TOKENS = 16_384
 def erasure_links(translator: SearchTranslator, pairs: Sequence[AlignedPair]) -> list[Links]:
     """The links of each pair, of one that would take more than MAX_TOKENS by attention; all are 0 for a pair that
     cannot be read at once.
-
-    A word that stands on both sides equally often, a name or a number, links to itself for certain.
     """
     links = [no_links(pair) for pair in pairs]
     readable: list[tuple[int, Ids]] = []
@@ -50,9 +46,6 @@ def erasure_links(translator: SearchTranslator, pairs: Sequence[AlignedPair]) ->
         losses = word_losses(translator, [pairs[row] for row, _ in chunk], [ids for _, ids in chunk], erased)
         for (row, _), of_pair in zip(chunk, losses, strict=True):
             links[row] = _links_of(np.clip(of_pair, 0, None))
-    for pair, matrix in zip(pairs, links, strict=True):
-        if matrix.size:
-            _link_identical(pair, matrix)
     return links
 
 
@@ -98,16 +91,3 @@ def _links_of(losses: np.ndarray) -> Links:
     rows = mutual / np.maximum(mutual.sum(axis=1, keepdims=True), 1e-9)
     links: Links = rows * (1 - np.exp(-losses.max(axis=1, keepdims=True) / SURE))
     return links
-
-
-def _link_identical(pair: AlignedPair, links: Links) -> None:
-    """Link words that stand on both sides equally often, first to first and so on, and to nothing else."""
-    src, tgt = ([text[slice(*word)] for word in words] for text, words in zip(pair[:2], pair[2:], strict=True))
-    counts = Counter(src), Counter(tgt)
-    columns: dict[str, list[int]] = {}
-    for column, word in enumerate(src):
-        columns.setdefault(word, []).append(column)
-    for row, word in enumerate(tgt):
-        if counts[0][word] == counts[1][word] and any(char.isalnum() or is_protected(char) for char in word):
-            links[row] = 0.0
-            links[row, columns[word].pop(0)] = 1.0

@@ -5,7 +5,7 @@ few rounds of both, words that come together by chance have lost to those that t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,13 @@ IntArray = np.ndarray[Any, np.dtype[Any]]
 ROUNDS = 4
 FEWEST = 2
 """Sentences that a word must be in for anything to be said of it."""
+
+MOST_PAIRS = 100_000
+"""Pairs that an aligner learns its lexicons from, at most: all their words beside each other are held in memory."""
+TENSION, NULL, SURE = 4.0, 0.08, 0.2
+"""Sharpness of the diagonal, share of the null word, and least posterior of a link: by the code pairs of LibreOffice's
+help (docs/log.md)."""
+_NULL = ""
 
 
 def translation_probabilities(
@@ -50,7 +57,16 @@ class Lexicon:
     """
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        split = [(folded(src), folded(tgt)) for src, tgt in pairs]
+        self._learn([(folded(src), folded(tgt)) for src, tgt in pairs])
+
+    @classmethod
+    def of_words(cls, split: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Self:
+        """A lexicon of pairs that are words already."""
+        lexicon = cls([])
+        lexicon._learn(split)
+        return lexicon
+
+    def _learn(self, split: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
         self._src, self._tgt = (_numbered(side) for side in zip(*split, strict=True)) if split else ({}, {})
         ids = (
             (
@@ -72,17 +88,68 @@ class Lexicon:
         return int(self._seen[self._tgt[word]]) if word in self._tgt else 0
 
     def probability(self, src: str, tgt: str) -> float:
-        if src not in self._src or tgt not in self._tgt:
-            return 0.0
-        key = self._src[src] * len(self._tgt) + self._tgt[tgt]
-        place = int(np.searchsorted(self._keys, key))
-        return float(self._probability[place]) if place < len(self._keys) and self._keys[place] == key else 0.0
+        return float(self.probabilities([src], [tgt])[0, 0])
+
+    def probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The probability of each target word given each source word, (target words, source words)."""
+        ids = [
+            np.array([known.get(word, -1) for word in side], np.int64)
+            for known, side in ((self._src, src), (self._tgt, tgt))
+        ]
+        keys = ids[0][None] * max(1, len(self._tgt)) + ids[1][:, None]
+        if not len(self._keys):
+            return np.zeros(keys.shape)
+        places = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        known = (self._keys[places] == keys) & (ids[0] >= 0)[None] & (ids[1] >= 0)[:, None]
+        return np.where(known, self._probability[places], 0.0)
 
     def unsupported(self, source: str, words: Sequence[str], least: float) -> list[str]:
         """The words that no source word makes as probable as `least`; those that are hardly known are left out."""
         present = set(folded(source))
         known = [word for word in words if self.frequency(word) >= FEWEST]
         return [word for word in known if all(self.probability(src, word) < least for src in present)]
+
+
+class WordAligner:
+    """Links of the words of pairs, by a lexicon in each direction and by their distance from the diagonal.
+
+    A link is sure where both directions choose it: the harmonic mean of both posteriors (after Liang et al. 2006,
+    "Alignment by agreement"), with a null word in each and the diagonal of Dyer et al. 2013.
+
+    >>> aligner = WordAligner([(["das", "haus"], ["the", "house"]), (["das", "buch"], ["the", "book"])] * 3)
+    >>> aligner.links(["das", "buch"], ["the", "book"])
+    [(0, 0), (1, 1)]
+    """
+
+    def __init__(self, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
+        pairs = pairs[:MOST_PAIRS]
+        self._to_tgt = Lexicon.of_words([([_NULL, *_lower(src)], _lower(tgt)) for src, tgt in pairs])
+        self._to_src = Lexicon.of_words([([_NULL, *_lower(tgt)], _lower(src)) for src, tgt in pairs])
+
+    def links(self, src: Sequence[str], tgt: Sequence[str]) -> list[tuple[int, int]]:
+        """(source word, target word), from 0, of each link."""
+        if not (src and tgt):
+            return []
+        src, tgt = _lower(src), _lower(tgt)
+        forward = _posterior(self._to_tgt, src, tgt)
+        backward = _posterior(self._to_src, tgt, src).T
+        agreed = 2 * forward * backward / np.maximum(forward + backward, 1e-12)
+        best = (agreed == agreed.max(axis=1, keepdims=True)) | (agreed == agreed.max(axis=0, keepdims=True))
+        return [(int(column), int(row)) for row, column in np.argwhere(best & (agreed >= SURE))]
+
+
+def _posterior(lexicon: Lexicon, src: Sequence[str], tgt: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Probability that each target word comes from each source word, (target words, source words)."""
+    table = lexicon.probabilities([_NULL, *src], tgt)
+    at_src, at_tgt = (np.arange(1, len(words) + 1) / len(words) for words in (src, tgt))
+    near = np.exp(-TENSION * np.abs(at_tgt[:, None] - at_src[None]))
+    table[:, 1:] *= near / near.sum(axis=1, keepdims=True)
+    table[:, 0] *= NULL
+    return table[:, 1:] / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+
+
+def _lower(words: Sequence[str]) -> list[str]:
+    return [word.lower() for word in words]
 
 
 def _numbered(sentences: Iterable[Sequence[str]]) -> dict[str, int]:

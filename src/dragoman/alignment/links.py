@@ -140,13 +140,10 @@ def token_shares(
         done = word.end
     word_of += [-1] * _letters(normalize(text[done:]))
     letters = tokenizer.letters(normalize(text))
+    tokens = np.repeat(np.arange(len(letters)), letters)[: len(word_of)]
+    owners = np.array(word_of[: len(tokens)], dtype=np.int64)
     shares = np.zeros((len(letters), len(words)))
-    done = 0
-    for token, count in enumerate(letters):
-        for owner in word_of[done : done + count]:
-            if owner >= 0:
-                shares[token, owner] += 1
-        done += count
+    np.add.at(shares, (tokens[owners >= 0], owners[owners >= 0]), 1)
     return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
 
 

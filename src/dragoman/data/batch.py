@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -59,6 +59,8 @@ class Batch(Movable):
     """Real target tokens, </s> included: what a loss is divided by."""
     num_src_tokens: int
     """Real source tokens, </s> included."""
+    alignment: Float[Tensor, "batch tgt_len src_len"] | None = None
+    """The shares of the source tokens that each target token comes from (`training/guided_alignment.py`)."""
 
     def __len__(self) -> int:
         return len(self.src)

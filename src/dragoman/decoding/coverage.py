@@ -15,7 +15,7 @@ from torch import Tensor
 from dragoman.decoding.base import SPECIALS, Hypothesis
 from dragoman.device import float64_device
 from dragoman.errors import Error
-from dragoman.models.base import Seq2SeqModel, cross_map
+from dragoman.models.base import Seq2SeqModel
 
 FLOOR = 1e-6
 """A position that was not looked at at all has this much attention: its logarithm has to be a number."""
@@ -27,11 +27,11 @@ def cross_attention(
     src_mask: Bool[Tensor, "batch src_len"],
     tgt_in: Int[Tensor, "batch tgt_len"],
 ) -> Float[Tensor, "batch tgt_len src_len"]:
-    """Where in the source each target position looks to say its next token (`models.base.cross_map`).
+    """Where in the source each target position looks to say its next token (`Seq2SeqModel.alignment`).
 
     Raises DragomanError for a model without attention.
     """
-    found = cross_map(model.attention_maps(src, src_mask, tgt_in))
+    found = model.alignment(src, src_mask, tgt_in)
     if found is None:
         raise Error.UNSUPPORTED(
             "this model has no attention: it cannot say which source words a translation comes from"

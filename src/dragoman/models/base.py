@@ -7,7 +7,7 @@ family to it.
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -69,6 +69,8 @@ class Seq2SeqModel(nn.Module, ABC):
     tgt_vocab_size: int
     max_target_length: int | None = None
     """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
+    alignment_head: tuple[int, int] | None = None
+    """(decoder layer, head) whose attention to the source was trained to align; None: no head was."""
 
     @abstractmethod
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> Any:
@@ -102,9 +104,13 @@ class Seq2SeqModel(nn.Module, ABC):
         """
         return [self.decode_step(prev, state) for prev, state in zip(prevs, states, strict=True)]
 
-    def forward(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> Float[Tensor, "batch tgt_len vocab"]:
-        """Logits for training: `decode(tgt_in, encode(src, src_mask))`."""
-        return self.decode(tgt_in, self.encode(src, src_mask))
+    def forward(
+        self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds, maps: list[Tensor] | None = None
+    ) -> Float[Tensor, "batch tgt_len vocab"]:
+        """Logits for training: `decode(tgt_in, encode(src, src_mask))`. `maps`, if given, gets the attention maps of
+        the layer of `alignment_head` appended, self before cross."""
+        memory, head = self.encode(src, src_mask), self.alignment_head
+        return self.decode(tgt_in, memory, *(() if maps is None or head is None else (maps, head[0])))
 
     def embeddings(self) -> dict[str, TokenEmbedding]:
         """Token embeddings by `src` and `tgt` (the same one if tied), to be initialised with pretrained vectors."""
@@ -117,6 +123,16 @@ class Seq2SeqModel(nn.Module, ABC):
         mode, because all other dropout acts in training mode. A family without attention has no maps.
         """
         return {}
+
+    def alignment(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> Tensor | None:
+        """The map that aligns target with source best, (batch, tgt_len, src_len): of `alignment_head`, where a token is
+        read, or else of the last layer but one, its heads' mean (Garg et al. 2019, section 5.1). None without any."""
+        maps = self.attention_maps(src, src_mask, tgt_in)
+        layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
+        if self.alignment_head is None or not layers:
+            return layers[max(len(layers) - 2, 0)].mean(dim=1) if layers else None
+        weights = layers[self.alignment_head[0]][:, self.alignment_head[1]]
+        return torch.cat([weights[:, 1:], weights[:, -1:]], dim=1)
 
 
 def tied_embeddings(
@@ -140,18 +156,6 @@ def tied_embeddings(
     src = TokenEmbedding(vocab_sizes[0], d_model, pad_id, scaled)
     tgt = src if tie == "all" else TokenEmbedding(vocab_sizes[1], d_model, pad_id, scaled)
     return src, tgt, OutputProjection(vocab_sizes[1], d_model, None if tie == "none" else tgt, output_bias)
-
-
-def cross_map(
-    maps: Mapping[str, Float[Tensor, "batch num_heads query_len key_len"]],
-) -> Float[Tensor, "batch tgt_len src_len"] | None:
-    """The map that aligns target with source best: the last cross-attention but one, averaged over its heads.
-
-    Garg et al. 2019, "Jointly Learning to Align and Translate with Transformer Models", section 5.1. None for a model
-    without attention.
-    """
-    layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
-    return layers[max(len(layers) - 2, 0)].mean(dim=1) if layers else None
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.models.base import AttentionMaps, DecoderState, Seq2SeqModel, SourceIds, SourceMask, TargetIds, cross_map
+from dragoman.models.base import AttentionMaps, DecoderState, Seq2SeqModel, SourceIds, SourceMask, TargetIds
 from dragoman.models.blocks import stack
 
 
@@ -74,8 +74,8 @@ class Ensemble(Seq2SeqModel):
         ]
 
     def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
-        """One map: the mean of the models' alignments with the source (`cross_map`), of those with attention."""
-        maps = [cross_map(model.attention_maps(src, src_mask, tgt_in)) for model in self.models]
+        """One map: the mean of the models' alignments with the source (`alignment`), of those with attention."""
+        maps = [model.alignment(src, src_mask, tgt_in) for model in self.models]
         weights = [one.float() for one in maps if one is not None]
         return {"decoder.cross": torch.stack(weights).mean(dim=0)[:, None]} if weights else {}
 

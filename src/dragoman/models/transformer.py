@@ -48,6 +48,8 @@ class TransformerConfig(BlockConfig):
     src_end: bool = True  #: The encoder sees the `</s>` that each source ends with; OpenNMT-tf's models do not.
     output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
     zero_start: bool = False  #: A translation begins from a vector of zeros, as in Marian, not from a trained `<s>`.
+    alignment_head: tuple[int, int] | None = None
+    """The (decoder layer, head), from 0, whose attention links words; null: the last layer but one, mean of heads."""
     shrink_residuals: bool = False
     """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
 
@@ -116,7 +118,7 @@ class Transformer(Seq2SeqModel):
         self, config: TransformerConfig, src: TokenEmbedding, tgt: TokenEmbedding, output: OutputProjection
     ) -> None:
         super().__init__()
-        self.src_end = config.src_end
+        self.src_end, self.alignment_head = config.src_end, config.alignment_head
         self.src_embedding, self.tgt_embedding = config.positioned(src), config.positioned(tgt)
         self.encoder_layers = stack(EncoderLayer(config) for _ in range(config.num_encoder_layers))
         self.decoder_layers = stack(DecoderLayer(config) for _ in range(config.num_decoder_layers))
@@ -142,13 +144,18 @@ class Transformer(Seq2SeqModel):
         return TransformerMemory(self.encoder_norm(x), src_mask)
 
     def decode(
-        self, tgt_in: Int[Tensor, "batch tgt_len"], memory: TransformerMemory, maps: list[Tensor] | None = None
+        self,
+        tgt_in: Int[Tensor, "batch tgt_len"],
+        memory: TransformerMemory,
+        maps: list[Tensor] | None = None,
+        layer_mapped: int | None = None,
     ) -> Float[Tensor, "batch tgt_len vocab"]:
+        """`maps`, when given, gets the attention maps of every layer appended, or those of one layer alone."""
         x, memory_mask = self.tgt_embedding(tgt_in), masks.padding_mask(memory.mask)
         # No padding mask on the target: pads stand at its end, where no real position can see them anyway.
         causal_mask = masks.causal_mask(tgt_in.size(1), tgt_in.device)
-        for layer in self.decoder_layers:
-            x = layer(x, causal_mask, memory.hidden, memory_mask, maps)
+        for number, layer in enumerate(self.decoder_layers):
+            x = layer(x, causal_mask, memory.hidden, memory_mask, maps if layer_mapped in (None, number) else None)
         return self.output(self.decoder_norm(x))
 
     def start(self, memory: TransformerMemory) -> TransformerState:

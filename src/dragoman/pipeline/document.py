@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
+from dragoman.alignment.word_links import word_links
 from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
 from dragoman.languages.codes import written_without_spaces
@@ -194,7 +194,7 @@ class DocumentTranslator:
             pairings.append(AlignedPair(*texts, *aligned_pair(src, tgt)[2:]))
         found = {}
         glossary = self.pipeline.own.glossary
-        for pair, pairing, links in zip(pairs, pairings, erasure_links(self.pipeline.own, pairings), strict=True):
+        for pair, pairing, links in zip(pairs, pairings, word_links(self.pipeline.own, pairings), strict=True):
             links = links if links.any() else proportional(*links.shape)
             found[pair] = (
                 links

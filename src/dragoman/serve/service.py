@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.links import AlignedPair, strong
+from dragoman.alignment.word_links import word_links
 from dragoman.cancellation import check, turn
 from dragoman.errors import DragomanError, Error
 from dragoman.formats import tagged
@@ -347,7 +347,7 @@ class Service:
         linked = [place for place, pair in enumerate(every) if max(map(len, pair[2:])) <= MOST_LINKED]
         pairings = [every[place] for place in linked]
         with turn(self._reading):
-            found = erasure_links(legs[0].own, pairings)
+            found = word_links(legs[0].own, pairings)
         out = []
         for place, pairing, links in zip(linked, pairings, found, strict=True):
             one = item.sentences[place]

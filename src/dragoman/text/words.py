@@ -15,7 +15,10 @@ _MARKS = "\u200c\u200d" + "".join(
 
 WORD = rf"[{UNSPACED}][{_MARKS}]*|[^\W{UNSPACED}]+(?:[{_MARKS}]+[^\W{UNSPACED}]*)*"
 """A pattern of a word. Each letter of a script without spaces is a word by itself."""
+LETTERS = rf"(?:[^\W\d_][{_MARKS}]*)+"
+"""A pattern of a row of letters with their marks."""
 _WORD = re.compile(WORD)
+_SPACED = re.compile(r"\S+")
 _WORD_OR_MARK = re.compile(rf"{WORD}|[^\w\s]")
 
 
@@ -33,6 +36,15 @@ def words(text: str) -> list[Word]:
     [(0, 2), (2, 3), (4, 5), (5, 6)]
     """
     return [Word(*match.span()) for match in _WORD_OR_MARK.finditer(text)]
+
+
+def spaced_words(text: str) -> list[Word]:
+    """The parts of a text between spaces: the words of aligners and of Pharaoh's form.
+
+    >>> [(word.start, word.end) for word in spaced_words(" Ab, c")]
+    [(1, 4), (5, 6)]
+    """
+    return [Word(*match.span()) for match in _SPACED.finditer(text)]
 
 
 def split_words(text: str) -> list[str]:

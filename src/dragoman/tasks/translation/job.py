@@ -51,6 +51,7 @@ from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerConfig, TokenizerPair, check_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.distillation import DistillationConfig, Teachers
+from dragoman.training.guided_alignment import GuideConfig, GuidedAlignment, NoGuide, Projector
 from dragoman.training.loop import Trainer
 from dragoman.training.preflight import Estimate
 from dragoman.training.step import pick_losses
@@ -87,6 +88,8 @@ class TranslationRecipe(RecipeSettings):
     vectors: SideVectors = Field(default_factory=SideVectors)
     model: ModelConfig = Field(default_factory=TransformerConfig)  #: The model's family, sizes and variants.
     distillation: DistillationConfig = Field(default_factory=DistillationConfig)
+    guided_alignment: GuideConfig = Field(default_factory=NoGuide)
+    """Links of words that a head of the decoder's attention, `model.alignment_head`, is trained to make."""
     decoding: DecodingConfig = Field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
 
@@ -96,6 +99,29 @@ class TranslationRecipe(RecipeSettings):
                 require_words(getattr(self.tokenizer, side, self.tokenizer))
         if self.distillation.teachers and self.training.r_drop:
             raise ValueError("distillation.teachers and training.r_drop are two losses: choose one of them")
+        if isinstance(self.model, TransformerConfig) and (head := self.model.alignment_head) is not None:
+            sizes = self.model.num_decoder_layers, self.model.num_heads
+            if not all(0 <= number < size for number, size in zip(head, sizes, strict=True)):
+                last = [size - 1 for size in sizes]
+                raise ValueError(f"model.alignment_head={list(head)}: the last layer and head are {last}")
+        if self.guided_alignment.type != "none":
+            self._check_guide()
+
+    def _check_guide(self) -> None:
+        """Raises ValueError where a head cannot be guided."""
+        train, model = self.corpus.train, self.model
+        if not isinstance(model, TransformerConfig):
+            raise ValueError("guided_alignment: needs model.type=transformer")
+        if model.alignment_head is None:
+            head = [max(model.num_decoder_layers - 2, 0), 0]
+            raise ValueError(f"guided_alignment: say which (layer, head) learns it: model.alignment_head={head}")
+        if isinstance(train, StreamSource):
+            raise ValueError("guided_alignment: a stream is read while it is trained on; train on files")
+        if isinstance(train, MixSource) and train.weights and self.guided_alignment.type == "pharaoh":
+            raise ValueError("guided_alignment.type=pharaoh: give a weighted mix no weights, or take type=lexical")
+        sides = [getattr(self.tokenizer, side, self.tokenizer) for side in ("src", "tgt")]
+        if any(getattr(side, "sampling", 0.0) for side in sides):
+            raise ValueError("guided_alignment: with tokenizer.sampling the pieces change, and links are of pieces")
 
 
 class TranslationJob(Job):
@@ -220,6 +246,7 @@ class TranslationJob(Job):
             r_drop=training.r_drop,
             losses=pick_losses(training.backend),
             teachers=self._teachers(),
+            guide=self._guide(),
             augment=recipe.corpus.augment,
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
@@ -250,6 +277,8 @@ class TranslationJob(Job):
         if corpus.leaks == "drop":  # which pairs these are the tests say
             tests = " ".join(map(fingerprint, corpus.test.values()))
             more["corpus.leaks"] = hashlib.sha256(tests.encode()).hexdigest()
+        guided = self.recipe.guided_alignment.contents()
+        more |= {f"guided_alignment.{setting}": digest for setting, digest in guided.items()}
         return {**super().identity(), **more}
 
     def _teachers(self) -> Teachers:
@@ -264,6 +293,16 @@ class TranslationJob(Job):
                 raise error.within(f"{run} cannot teach this run: ") from error
         models = [SearchTranslator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
+
+    def _guide(self) -> GuidedAlignment:
+        recipe, guide, corpus = self.recipe, self.recipe.guided_alignment, self.recipe.corpus
+        head = getattr(recipe.model, "alignment_head", None)
+        if isinstance(guide, NoGuide) or head is None:
+            return GuidedAlignment()
+        projector = Projector(self.tokenizers, corpus.normalize, (corpus.src_lang, corpus.tgt_lang))
+        source: Any = recipe.corpus.train
+        links = projector.links(self.train, guide, source.unweighted(), self.run_dir / "prepared" / "links.npz")
+        return GuidedAlignment(links, guide.weight, head[1])
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
         task, training, report = trainer.task, self.recipe.training, self.train_report

@@ -26,6 +26,7 @@ from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
 from dragoman.training.distributed import Ranks
+from dragoman.training.guided_alignment import GuidedAlignment
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
 from dragoman.training.task import Planned, Validation
@@ -52,6 +53,7 @@ class TranslationTask(Planned):
     r_drop: float = 0.0
     losses: Losses = TEXTBOOK
     teachers: Teachers = field(default_factory=Teachers)
+    guide: GuidedAlignment = field(default_factory=GuidedAlignment)
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)
     origin: str = "the training corpus"
     unit: str = "line"
@@ -87,23 +89,26 @@ class TranslationTask(Planned):
         return block.corpus, block.number, block.plan.step(block.number, within)
 
     def loss(self, model: nn.Module, batch: Batch, label_smoothing: float) -> tuple[Tensor, int, int]:
-        processed = batch.num_src_tokens + batch.num_tokens
-        if self.r_drop and model.training:
-            passes = partial(model, batch.src, batch.src_mask, batch.tgt_in)
-            loss = r_drop_loss(passes, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop, self.losses)
-            return loss, 2 * batch.num_tokens, processed
         inputs = batch.src, batch.src_mask, batch.tgt_in
-        taught = self.teachers.logits(*inputs) if model.training else []
-        loss = self.losses.token_loss(
-            model(*inputs),
-            batch.tgt_out,
-            batch.tgt_mask,
-            label_smoothing,
-            in_place=True,
-            teachers=taught,
-            weight=self.teachers.weight,
-        )
-        return loss, batch.num_tokens, processed
+        maps: list[Tensor] | None = [] if model.training and batch.alignment is not None else None
+        forward, passes = partial(model, *inputs) if maps is None else partial(model, *inputs, maps), 1
+        if self.r_drop and model.training:
+            loss = r_drop_loss(forward, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop, self.losses)
+            passes = 2
+        else:
+            taught = self.teachers.logits(*inputs) if model.training else []
+            loss = self.losses.token_loss(
+                forward(),
+                batch.tgt_out,
+                batch.tgt_mask,
+                label_smoothing,
+                in_place=True,
+                teachers=taught,
+                weight=self.teachers.weight,
+            )
+        if maps and batch.alignment is not None:
+            loss = loss + sum(self.guide.loss(weights, batch.alignment) for weights in maps[1::2])  # self, cross
+        return loss, passes * batch.num_tokens, batch.num_src_tokens + batch.num_tokens
 
     def worst_case_batch(self, batch_tokens: int) -> Batch:
         rows = self.plan.worst_case_batch(batch_tokens)
@@ -161,7 +166,7 @@ class TranslationTask(Planned):
         several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
-            return [collate(corpus.pairs(rows), rows)]
+            return [self.guide.guided(collate(corpus.pairs(rows), rows), corpus)]
         pairs = []
         for row, (src_ids, tgt_ids) in zip(rows, corpus.pairs(rows), strict=True):
             # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
@@ -171,7 +176,7 @@ class TranslationTask(Planned):
             pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
         parts = eval_batches(widest, self.plan.batch_tokens)
-        return [collate([pairs[place] for place in part], rows[part]) for part in parts]
+        return [self.guide.guided(collate([pairs[at] for at in part], rows[part]), corpus) for part in parts]
 
     def _augmented(self, src: list[int], tgt: list[int], rng: random.Random) -> tuple[list[int], list[int]]:
         """The ids of the pair's text as `corpus.augment` changes it; the same ids where some of it has none."""
