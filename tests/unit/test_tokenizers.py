@@ -28,6 +28,7 @@ from dragoman.text.tokenizers.base import (
     Vocabulary,
     sample_lines,
 )
+from dragoman.text.tokenizers.cased import CasedConfig
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.pair import (
     TOKENIZERS,
@@ -86,6 +87,7 @@ CONFIGS = [
     WordsConfig(),
     WordsConfig(rules="characters", lowercase=True),
     WhitespaceConfig(),
+    CasedConfig(vocab_size=500, sampling=0.3, byte_fallback=True),
 ]
 TRAINED = [train(config) for config in CONFIGS]
 every_tokenizer = pytest.mark.parametrize("tokenizer", TRAINED, ids=lambda t: f"{t.config.type}-{t.vocab_size}")

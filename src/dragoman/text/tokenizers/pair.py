@@ -10,6 +10,7 @@ from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
@@ -19,7 +20,9 @@ from dragoman.text.tokenizers.symbols import check_spelling
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
 
-_Single = SentencePieceConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig
+_Single = (
+    SentencePieceConfig | CasedConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig
+)
 SingleConfig = Annotated[_Single, by_type]
 
 
@@ -162,6 +165,7 @@ def pieces_of(tokenizer: Tokenizer) -> list[str]:
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
     "sentencepiece": SentencePieceTokenizer,
+    "cased": CasedTokenizer,
     "characters": CharactersTokenizer,
     "words": WordsTokenizer,
     "whitespace": WhitespaceTokenizer,

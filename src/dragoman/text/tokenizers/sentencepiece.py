@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import sentencepiece as spm
 from pydantic import Field
@@ -35,6 +35,7 @@ from dragoman.text.tokenizers.symbols import WHITE_SPACE, Symbols, WhiteSpace, k
 
 MODEL_FILE = "sentencepiece.model"
 MAX_MODEL_BYTES = 16 * 2**20
+LETTERLESS = {f"{byte:02X}" for byte in range(256) if 0x80 <= byte < 0xC0 or chr(byte).isspace()}
 
 
 @settings
@@ -47,6 +48,7 @@ class SentencePieceConfig:
     """
 
     type: Literal["sentencepiece"] = "sentencepiece"
+    marks: ClassVar[tuple[str, ...]] = ()
     algorithm: Literal["bpe", "unigram"] = "bpe"  #: Byte-pair encoding or unigram language model.
     vocab_size: Annotated[int, Field(ge=8)] = 8000  #: Largest vocabulary, specials included. [tokens]
     sampling: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -108,7 +110,7 @@ class SentencePieceTokenizer(Tokenizer):
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
-                control_symbols=[tag_of(code) for code in config.languages],
+                control_symbols=[*map(tag_of, config.languages), *config.marks],
                 user_defined_symbols=symbols,
                 unk_surface=UNK_SURFACE,
                 num_threads=4,  # fixed: the sums of the unigram model depend on it
@@ -130,10 +132,10 @@ class SentencePieceTokenizer(Tokenizer):
     def letters(self, text: str) -> list[int]:
         # Here an unknown piece is spelt as in the text. A character of several bytes is counted at its first.
         pieces: list[str] = self._processor.EncodeAsPieces(plain(text, self._spaces))
-        of_one_byte = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
+        spelt = (re.fullmatch("<0x([0-9A-F]{2})>", piece) for piece in pieces)
         return [
-            int(not 0x80 <= int(byte[1], 16) < 0xC0) if byte else len(piece.replace(WORD_START, "").strip())
-            for piece, byte in zip(pieces, of_one_byte, strict=True)
+            len(piece.replace(WORD_START, "").strip()) if byte is None else int(byte[1] not in LETTERLESS)
+            for piece, byte in zip(pieces, spelt, strict=True)
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
