@@ -59,8 +59,7 @@ class Batch(Movable):
     """Real target tokens, </s> included: what a loss is divided by."""
     num_src_tokens: int
     """Real source tokens, </s> included."""
-    alignment: Float[Tensor, "batch tgt_len src_len"] | None = None
-    """The shares of the source tokens that each target token comes from (`training/guided_alignment.py`)."""
+    alignment: Float[Tensor, "batch tgt_len src_len"] | None = None  #: Links of `training/guided_alignment.py`.
 
     def __len__(self) -> int:
         return len(self.src)

@@ -69,8 +69,7 @@ class Seq2SeqModel(nn.Module, ABC):
     tgt_vocab_size: int
     max_target_length: int | None = None
     """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
-    alignment_head: tuple[int, int] | None = None
-    """(decoder layer, head) whose attention to the source was trained to align; None: no head was."""
+    alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head) that was trained to align, if any was.
 
     @abstractmethod
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> Any:

@@ -48,8 +48,7 @@ class TransformerConfig(BlockConfig):
     src_end: bool = True  #: The encoder sees the `</s>` that each source ends with; OpenNMT-tf's models do not.
     output_bias: bool = False  #: A bias for each entry of the vocabulary, as in Marian.
     zero_start: bool = False  #: A translation begins from a vector of zeros, as in Marian, not from a trained `<s>`.
-    alignment_head: tuple[int, int] | None = None
-    """The (decoder layer, head), from 0, whose attention links words; null: the last layer but one, mean of heads."""
+    alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head), from 0, that links words; null: none.
     shrink_residuals: bool = False
     """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
 
