@@ -1,5 +1,6 @@
 """Adapters: corrections that begin as nothing, are saved alone, and are merged into their base for everything else."""
 
+import importlib.util
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.nn import lora
 from dragoman.runs import adapter, checkpoint
+from dragoman.serve.service import Service
+from dragoman.serve.settings import Settings
+from dragoman.serve.state import Server
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
@@ -195,3 +199,51 @@ def test_a_copy_shares_all_but_the_factors(base: Path) -> None:
         own = {name for name, tensor in one.named_parameters() if tensor.data_ptr() not in held}
         assert {name.rpartition(".lora_")[0] for name in own} == {"encoder_layers.0.self_attention.query_proj"}
     assert isinstance(model.get_submodule("encoder_layers.0.self_attention.query_proj"), nn.Linear)
+
+
+def test_adapters_of_one_base_are_served_over_its_tensors(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Service, "_warm_up", lambda self, run: None
+    )  # which refuses models that say nothing, as these do
+    runs = [trained(base, name, f"seed={seed}") for seed, name in enumerate(["one", "law_Texts2"], start=3)]
+    server = Server(Settings([*runs, base], "cpu", threads=1))
+    server.start()
+    try:
+        server.loading.join()
+        assert server.problem is None
+        assert set(server.service.runs) == {("de", "en"), ("de", "en-x-one"), ("de", "en-x-law-texts2")}
+        models = {pair[1]: run.own.model for pair, run in server.service.runs.items()}
+        held = {tensor.data_ptr() for tensor in models["en"].parameters()}
+        for name, run in zip(["en-x-one", "en-x-law-texts2"], runs, strict=True):
+            own = {key for key, tensor in models[name].named_parameters() if tensor.data_ptr() not in held}
+            assert own == set(checkpoint.load_group(checkpoint.select(run), "model"))
+            src = torch.tensor([[4, 5, 6, 3]])
+            with torch.inference_mode():
+                found = models[name](src, src > 0, torch.tensor([[2, 4, 5]]))
+                assert torch.allclose(found, logits(run), atol=1e-5)
+        server.reload()
+        assert len(server.service.runs) == 3
+    finally:
+        server.stop()
+
+
+def test_the_benchmark_has_a_row_for_each_way(base: Path, tmp_path: Path) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "adapters.py"
+    spec = importlib.util.spec_from_file_location("adapters_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    benchmark.WAYS = {"all weights": None, "LoRA, r = 2": {"r": 2}}
+    for number, side in enumerate(("de", "en")):
+        (tmp_path / f"new.{side}").write_text("\n".join(SECOND[number].splitlines() * 20) + "\n", encoding="utf-8")
+    files = [str(tmp_path / "new.de"), str(tmp_path / "new.en")]
+    found = benchmark.table(benchmark.parsed([
+        str(base), str(tmp_path / "out"), "--src", files[0], "--tgt", files[1], "--valid", *files,
+        "--test", f"new:{files[0]}:{files[1]}", "--lines", "2", "--seeds", "1",
+        "--set", "training.max_steps=2", "training.validate_every=2", "training.schedule.warmup_steps=1",
+    ]))  # fmt: skip
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in found.splitlines()]
+    assert [row[0] for row in rows] == ["", "---", "the base", "all weights", "LoRA, r = 2"]
+    whole, small = (int(row[2].replace(",", "")) for row in rows[3:])
+    assert whole > small > 0

@@ -13,6 +13,7 @@ from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_o
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Reranker
 from dragoman.languages.codes import same_languages
+from dragoman.models.base import Seq2SeqModel
 from dragoman.pipeline.confidence import load as load_calibration
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
@@ -60,6 +61,8 @@ class TranslateOptions:
     datastores: Sequence[Path] = ()
     threads: int | None = None
     """Of another engine."""
+    base: Seq2SeqModel | None = None
+    """The model that the run is an adapter of, to share its tensors."""
 
     def __post_init__(self) -> None:
         for is_wrong, code, message in self._refusals():
@@ -105,6 +108,7 @@ def assemble(options: TranslateOptions) -> Pipeline:
         datastores=options.datastores,
         changes=options.changes,
         languages=options.languages,
+        base=options.base,
         **precision,
         **options.decoding,
     )

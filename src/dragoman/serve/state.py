@@ -2,15 +2,20 @@
 
 import contextlib
 import ctypes
+import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.models.base import Seq2SeqModel
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import say
+from dragoman.runs import checkpoint
 from dragoman.serve.clients import Gate
 from dragoman.serve.database import PATIENCE
 from dragoman.serve.documents import Jobs
@@ -55,6 +60,8 @@ class Server:
         self.service.scheduler.on_batch = self.metrics.batch_rows.observe
         self.service.scheduler.on_done = self._count
         self.service.on_warnings = self.metrics.guard_warnings.inc
+        self.bases: dict[str, Seq2SeqModel] = {}
+        """Models that served adapters correct, and that are not served themselves, by the digest of their weights."""
         self.loading = threading.Thread(target=self._load, name="loading", daemon=True)
         self._reloading = threading.Lock()
 
@@ -105,7 +112,7 @@ class Server:
 
     def _load(self) -> None:
         try:
-            for path in self.settings.runs:
+            for path in self._in_order():
                 self._put(path)
         except Exception as error:
             if self.stopping:
@@ -119,9 +126,15 @@ class Server:
         started, settings, threads = time.monotonic(), self.settings, self.service.scheduler.num_threads
         run = ServedRun.load(
             TranslateOptions(
-                path, device=settings.device, engine=settings.engine, precision=settings.precision, threads=threads
+                path,
+                device=settings.device,
+                engine=settings.engine,
+                precision=settings.precision,
+                threads=threads,
+                base=self._base(path),
             )
         )
+        run = self._as_variant(run)
         before = self.service.runs.get(run.languages)
         if before is not None and before.path != path:
             say(f"{path}: takes the place of {before.path}: both translate {' to '.join(run.languages)}")
@@ -132,10 +145,43 @@ class Server:
                 self.metrics.model.remove(" ".join(before.languages), str(before.path), before.digest[:12])
         say(f"serving {' to '.join(run.languages)} from {path} (loaded in {time.monotonic() - started:.1f} s)")
 
+    def _in_order(self) -> list[Path]:
+        """The runs, those first that are no adapters: others may be adapters of them."""
+        return sorted(self.settings.runs, key=lambda path: base_digest(path) is not None)
+
+    def _base(self, path: Path) -> Seq2SeqModel | None:
+        """The model that a run is an adapter of, loaded once for all runs on it; None of a run that is none, or that is
+        alone with its base: it is merged, which is faster."""
+        digest, settings = base_digest(path), self.settings
+        on_it = [one for one in settings.runs if base_digest(one) == digest]
+        served = next((run.own.model for run in self.service.runs.values() if run.digest == digest), None)
+        if digest is None or settings.engine != "pytorch" or (served is None and len(on_it) < 2):
+            return None
+        if served is None and digest not in self.bases:
+            chosen = checkpoint.base_of(checkpoint.select(path))
+            precision: Any = {} if settings.precision is None else {"precision": settings.precision}
+            loaded = SearchTranslator.load(
+                chosen.parents[1], which=str(checkpoint.step_of(chosen)), device=settings.device, **precision
+            )
+            self.bases[digest] = loaded.model
+        return served or self.bases[digest]
+
+    def _as_variant(self, run: ServedRun) -> ServedRun:
+        """An adapter beside its base, or beside another adapter of it, is served under a target language of its own:
+        `en-x-manual` of a run that is called `manual` (BCP 47: what follows `x` is private)."""
+        digest = base_digest(run.path)
+        others = [one for one in self.service.runs.values() if one.path != run.path and one.languages == run.languages]
+        if digest is None or not any(digest in (one.digest, base_digest(one.path)) for one in others):
+            return run
+        src, tgt = run.languages
+        name = re.findall("[a-z0-9]{1,8}", run.path.name.lower())
+        return replace(run, languages=(src, "-".join([tgt, "x", *name])))
+
     def reload(self) -> None:
         """Load every run anew; if one fails, the old version stays in service."""
         with self._reloading:
-            for path in self.settings.runs:
+            self.bases.clear()
+            for path in self._in_order():
                 try:
                     self._put(path)
                 except Exception as error:
@@ -145,3 +191,10 @@ class Server:
         pair = " ".join(translator.languages or ("?", "?"))
         self.metrics.tokens.labels(pair, "source").inc(src_tokens)
         self.metrics.tokens.labels(pair, "target").inc(tgt_tokens)
+
+
+def base_digest(path: Path) -> str | None:
+    """The digest of the weights that a run is an adapter of; None of a run that is none, or that cannot be read."""
+    held = checkpoint.list_checkpoints(path)
+    corrects = checkpoint.adapter_of(held[-1]) if held else None
+    return None if corrects is None else str(corrects["base"])
