@@ -12,8 +12,8 @@ def import_(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="A folder of Hugging Face (model.safetensors), CTranslate2 (model.bin), Marian (model.npz) or PEFT "
-            "(adapter_config.json).",
+            help="A folder of Hugging Face (model.safetensors), CTranslate2 (model.bin), Marian (model.npz), eole "
+            "(model.00.safetensors) or PEFT (adapter_config.json).",
             show_default=False,
         ),
     ],
@@ -26,7 +26,7 @@ def import_(
     spm: Annotated[
         list[Path] | None,
         typer.Option(
-            help="The SentencePiece model of a folder of CTranslate2 or Marian; twice: of the source, of the target.",
+            help="The SentencePiece model of a folder, but for Hugging Face's; twice: of the source, of the target.",
             show_default=False,
         ),
     ] = None,
@@ -38,10 +38,10 @@ def import_(
 
     Hugging Face: Marian (OPUS-MT), M2M100, NLLB, mBART, BART, Pegasus and Blenderbot, as safetensors; a pickle is never
     opened. CTranslate2: its own converters read models of OpenNMT, fairseq and Marian; convert without
-    `--quantization`. Marian: its own .npz, with the vocabularies beside it. What `dragoman export` wrote becomes the
-    run that it was, and needs no languages. PEFT: LoRA adapters of linear layers, for a base that is a run
-    already. The new run translates, is served, exported and trained on (`dragoman train
-    ... --init-from RUN`).
+    `--quantization`. Marian: its own .npz, with the vocabularies beside it. eole: as it saves a model. What `dragoman
+    export` wrote becomes the run that it was, and needs no languages. PEFT: LoRA adapters of linear layers, for a base
+    that is a run already. The new run translates, is served, exported and trained on (`dragoman train ... --init-from
+    RUN`).
 
     Example: dragoman import models/opus-mt-en-de runs/base --src-lang en --tgt-lang de
     """

@@ -146,7 +146,7 @@ class Part(NamedTuple):
 
 def parts(model: Transformer) -> Iterator[Part]:
     """Every parameter but embeddings, positions and what makes logits, whose rows are looked up."""
-    for module, _, name, _ in named(model):
+    for module, _, name, *_ in named(model):
         reads = reads_residual(name)
         yield Part(f"{name}.weight", cast(Tensor, module.weight), (1,) if reads else (0,))
         yield Part(f"{name}.bias", cast(Tensor, module.bias), () if reads else (0,))

@@ -40,7 +40,7 @@ class Target(NamedTuple):
 def targets(model: Transformer) -> Iterator[Target]:
     """The linear layers that an adapter may correct."""
     ours = {id(module): name for name, module in model.named_modules()}
-    for module, _, theirs, _ in named(model):
+    for module, _, theirs, *_ in named(model):
         if hasattr(module, "in_features"):
             yield Target(ours[id(module)], theirs, reads_residual(theirs))
 

@@ -1,13 +1,13 @@
 """The result of both doors: a model with all that a run needs, or the reasons why it cannot be had."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, Error
 from dragoman.export.origin import Origin
@@ -117,3 +117,19 @@ def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_
     if src is None or tgt is None:
         raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` what it translates", file=folder)
     return src, tgt
+
+
+def fill_modules(modules: Iterable[tuple[nn.Module, str]], weights: Weights) -> None:
+    """Copy the weight and bias of each module from those of a name; a bias that is not there is zero.
+
+    Raises DragomanError for a weight that is missing or has another shape.
+    """
+    for module, name in modules:
+        for kind, ours in module.named_parameters(recurse=False):
+            theirs = weights[f"{name}.{kind}"] if kind == "weight" else weights.get(f"{name}.{kind}")
+            if theirs is None:
+                ours.zero_()
+            elif theirs.shape != ours.shape:
+                raise Error.MISMATCH(f"{name}.{kind} is {tuple(theirs.shape)}, for {tuple(ours.shape)} here")
+            else:
+                ours.copy_(theirs)

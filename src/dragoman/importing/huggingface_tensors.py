@@ -5,18 +5,18 @@ file is held to that by its header. Only then is anything read, so that no size 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from dragoman.errors import Error
 from dragoman.export.huggingface import quietly, transformers_library
 from dragoman.importing.base import refusal
+from dragoman.importing.safetensors_files import DTYPES, Stored, header, loaded
 from dragoman.runs.atomic_io import read_json
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
@@ -27,8 +27,6 @@ BIAS = "final_logits_bias"
 SHARED = "model.shared.weight"
 """The tensor that the embeddings are tied to; where they are not, transformers computes nothing with it."""
 EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-DTYPES = ("F64", "F32", "F16", "BF16")
-"""Number formats, in the words of safetensors, that float32 may hold."""
 
 
 @dataclass
@@ -44,21 +42,12 @@ class Expected:
     """Patterns of names that stand for nothing."""
 
 
-class Stored(NamedTuple):
-    """A tensor of a file, by its header."""
-
-    file: Path
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-
-
 def read_tensors(folder: Path, described: Any) -> dict[str, Tensor]:
     """All weights in float32, by the library's names, tied ones under each of theirs.
 
     Raises DragomanError where they are pickled, missing or damaged, or with each tensor that is not as expected.
     """
-    stored = [entry for path in _files(folder) for entry in _header(path)]
+    stored = [entry for path in _files(folder) for entry in header(path)]
     for side in ("encoder", "decoder"):  # a wrong number would be built, module by module
         pattern = re.compile(rf"(?:model\.)?{side}\.layers\.(\d+)\.")
         numbers = {found[1] for entry in stored if (found := pattern.match(entry.name))}
@@ -71,7 +60,7 @@ def read_tensors(folder: Path, described: Any) -> dict[str, Tensor]:
     reasons += _missing(named, expected)
     if reasons:
         raise refusal(folder, reasons)
-    tensors, reasons = _loaded(named)
+    tensors, reasons = loaded(named, infinite={BIAS})
     reasons += _tie(tensors, expected)
     if reasons:
         raise refusal(folder, reasons)
@@ -98,15 +87,6 @@ def _files(folder: Path) -> list[Path]:
             file=folder / pickles[0],
         )
     raise Error.MISSING_FILE("has no model.safetensors", file=folder)
-
-
-def _header(path: Path) -> list[Stored]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            views = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no dictionary
-            return [Stored(path, name, tuple(view.get_shape()), view.get_dtype()) for name, view in views.items()]
-    except (OSError, SafetensorError, ValueError) as error:
-        raise Error.DAMAGED(f"cannot be read, or is damaged: {error}", file=path) from error
 
 
 def _expected(described: Any) -> Expected:
@@ -156,28 +136,6 @@ def _missing(found: Mapping[str, Stored], expected: Expected) -> list[str]:
         for name in expected.shapes
         if name not in found and expected.tied.get(name, name) not in there and name not in expected.computed
     ]
-
-
-def _loaded(named: Mapping[str, Stored]) -> tuple[dict[str, Tensor], list[str]]:
-    found: dict[str, Tensor] = {}
-    reasons = []
-    for path in sorted({entry.file for entry in named.values()}):
-        with safe_open(path, framework="pt") as file:
-            for name, entry in named.items():
-                if entry.file == path:
-                    tensor = file.get_tensor(entry.name)
-                    found[name] = tensor.float()
-                    reasons += [f"{entry.name}: {problem}" for problem in _problems(name, tensor, found[name])]
-    return found, reasons
-
-
-def _problems(name: str, tensor: Tensor, ours: Tensor) -> Iterator[str]:
-    """The numbers of a tensor that are not held exactly. A bias of minus infinity is a piece that is never written."""
-    finite = tensor.isfinite() | (tensor == -torch.inf) if name == BIAS else tensor.isfinite()
-    if not finite.all():
-        yield f"{int((~finite).sum()):,} of its numbers are NaN or infinite"
-    elif tensor.dtype == torch.float64 and not torch.equal(ours.double(), tensor):
-        yield "its numbers are no float32"
 
 
 def _tie(tensors: dict[str, Tensor], expected: Expected) -> list[str]:

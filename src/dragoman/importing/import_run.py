@@ -7,7 +7,7 @@ from typing import Any
 from dragoman import config
 from dragoman.errors import Error, writing
 from dragoman.export import peft as peft_format
-from dragoman.importing import ctranslate2, huggingface, marian
+from dragoman.importing import ctranslate2, eole, fairseq, huggingface, marian
 from dragoman.importing.base import Imported
 from dragoman.importing.peft import import_adapter
 from dragoman.runs import checkpoint
@@ -28,11 +28,11 @@ def import_model(
     spm: Sequence[Path] = (),
     base: Path | None = None,
 ) -> Path:
-    """Write the model of a folder of Hugging Face, CTranslate2 or Marian as the new run directory `run`; return it.
+    """Write the model of a folder of another program as the new run directory `run`; return it.
 
     It can do what a run can but train on: begin another run with it (`--init-from`). Languages may be left out for what
-    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of CTranslate2 or Marian, or one for
-    each side. `base`: the run that an adapter in PEFT's format corrects; the new run needs it.
+    `dragoman export` wrote. `spm`: the SentencePiece model of a folder of another than Hugging Face, or one
+    for each side. `base`: the run that an adapter in PEFT's format corrects; the new run needs it.
 
     Raises DragomanError where `run` is there, or with the reasons why the model cannot be represented exactly.
     """
@@ -48,9 +48,7 @@ def import_model(
         raise Error.CONFLICT(f"`base`: of an adapter, which has an {peft_format.CONFIG}", file=folder)
     door = _door(folder)
     if spm and (door is huggingface or len(spm) > 2):
-        raise Error.CONFLICT(
-            "`spm`: of CTranslate2 or Marian, once or for each side; Hugging Face's folders have theirs"
-        )
+        raise Error.CONFLICT("`spm`: once or for each side, and not of Hugging Face, whose folders have theirs")
     if door is huggingface:
         imported = huggingface.load(folder, src_lang, tgt_lang)
     else:
@@ -68,12 +66,17 @@ def _door(folder: Path) -> Any:
     """The module that reads a folder. Raises DragomanError for none."""
     if (folder / "model.bin").is_file():
         return ctranslate2
+    if fairseq.is_fairseq(folder):
+        return fairseq
+    if eole.is_eole(folder):
+        return eole
     if (folder / "config.json").is_file():
         return huggingface
     if marian.is_marian(folder):
         return marian
     raise Error.CANNOT_IMPORT(
-        "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json, Marian a model.npz",
+        "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json, Marian a model.npz, "
+        "eole a vocab.json beside a model.00.safetensors",
         file=folder,
     )
 
