@@ -94,13 +94,13 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     settings, reasons = _settings(model, weights, sides, matrices)
     if reasons:
         raise refusal(folder, reasons)
-    settings = config.parse(TransformerConfig, settings, "settings of the imported model")
-    ours = cast(Transformer, build_model(settings, sides.tokenizers).eval())
+    parsed = config.parse(TransformerConfig, settings, "settings of the imported model")
+    ours = cast(Transformer, build_model(parsed, sides.tokenizers).eval())
     with torch.no_grad():
         _fill(ours, weights, sides, matrices)
     if left := weights.left():
         raise refusal(folder, left)
-    return Imported(settings, ours, sides.tokenizers, languages, "none", _decoding(described, folder))
+    return Imported(parsed, ours, sides.tokenizers, languages, "none", _decoding(described, folder))
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -268,7 +268,8 @@ def _sides(folder: Path, described: dict[str, Any], spm: Sequence[Path], matrice
         if len(found) != len(matrix):
             raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {len(matrix):,} rows", file=path)
         tokens.append([SPECIALS[PAD_ID] if token == pad else token for token in found])
-    models = [read_bytes(one, MAX_MODEL_BYTES) for one in spm or _models(folder, described)] or [None]
+    paths = spm or _models(folder, described)
+    models: list[bytes | None] = [read_bytes(one, MAX_MODEL_BYTES) for one in paths] or [None]
     src = tokenizer_of(tokens[0], folder, models[0], start)
     same = tokens[0] == tokens[1]
     tgt = src if same and models[0] == models[-1] else tokenizer_of(tokens[1], folder, models[-1], start)
