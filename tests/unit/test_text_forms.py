@@ -59,6 +59,33 @@ def test_json_that_is_no_object_a_line_is_named(tmp_path, content):
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "is_text"),
+    [
+        ("a.de", '[{"src": "a"}]\n', False),
+        ("a.json", '[\n {"src": "a"}\n]\n', False),
+        ("a.de", '["a", "b"]\n', False),
+        ("a.de", '{"src": "a", "tgt": "b"}\n', False),
+        ("a.jsonl.gz", '{"src": "a", "tgt": "b"}\n', False),
+        ("a.de", "[Musik]\n", True),
+        ("a.de", "[\n", True),
+        ("a.de", "{name} sagt\n", True),
+    ],
+)
+def test_json_in_the_place_of_a_text_is_named_to_training_and_doctor(tmp_path, name, content, is_text):
+    data = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data, mtime=0) if name.endswith("gz") else data)
+    (tmp_path / "a.en").write_text("one\n" * content.count("\n"), encoding="utf-8")
+    source = FilesSource(src=str(tmp_path / name), tgt=str(tmp_path / "a.en"))
+    shown = [finding.kind for finding in Examination(source, "de", "en").run().findings]
+    assert ("unreadable" in shown) is not is_text
+    if is_text:
+        assert len(list(source.pairs())) == content.count("\n")
+    else:
+        with raises_error(Error.WRONG_SHAPE, name):
+            list(source.pairs())
+
+
+@pytest.mark.parametrize(
     ("kind", "spoil"),
     [
         ("cut into subwords", lambda line: line.replace("doctor", "doc@@ tor")),
@@ -76,8 +103,17 @@ def test_the_form_of_an_output_is_named(kind, spoil):
     assert "lower-cased" not in {fault.kind for fault in check_output(lower, [line.lower() for line in REFERENCES])}
 
 
-def test_a_list_of_several_translations_is_refused(tmp_path):
-    (tmp_path / "hyp").write_text("".join(f"{n} ||| {line} ||| -1\n" for n, line in enumerate(REFERENCES)), "utf-8")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{n} ||| {line} ||| -1\n",
+        "S-{n}\tder Hund\nH-{n}\t-0.3\t{line}\nD-{n}\t-0.3\t{line}\n",
+        '{{"text": "{line}"}}\n',
+    ],
+)
+def test_lines_of_more_than_a_translation_are_refused(tmp_path, written):
+    text = "".join(written.format(n=n, line=line) for n, line in enumerate(REFERENCES))
+    (tmp_path / "hyp").write_text(text, "utf-8")
     with raises_error(Error.WRONG_SHAPE):
         read_hypotheses(tmp_path / "hyp", TEST)
 

@@ -22,7 +22,7 @@ from dragoman.quality.leakage import Leaks
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
 from dragoman.text.corpus import FilesSource, MixSource
-from dragoman.text.lines import is_same_file, open_bytes, raw_lines
+from dragoman.text.lines import is_same_file, open_bytes, raw_lines, refuse_json
 from dragoman.text.sources.base import PairSource, files_of
 
 CHUNK = 5000  # pairs that are examined at a time
@@ -69,7 +69,10 @@ def sides_of(source: PairSource, names: tuple[str, str], diagnosis: Diagnosis) -
 def _file_lines(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
     def numbered() -> Iterator[tuple[int, bytes]]:
         with open_bytes(path) as stream:
-            yield from enumerate(raw_lines(stream, name), start=1)
+            for number, raw in enumerate(raw_lines(stream, name), start=1):
+                if number == 1:
+                    refuse_json(raw.decode("utf-8", "replace"), path)
+                yield number, raw
 
     for number, raw in _readable(numbered(), name, diagnosis):
         yield _decoded(raw, name, number, diagnosis)

@@ -9,7 +9,7 @@ from dragoman.errors import Error, show
 from dragoman.languages.codes import name_of
 from dragoman.languages.identification import language_or_recognised
 from dragoman.progress import say
-from dragoman.quality.text_forms import N_BEST
+from dragoman.quality.text_forms import FORMATS
 from dragoman.text.lines import find, language_of_file, read_lines
 
 
@@ -79,12 +79,9 @@ class TestSet:
 def read_hypotheses(path: Path, test: TestSet) -> list[str]:
     """The lines of a file that translate those of a test set. Raises DragomanError when their numbers differ."""
     lines = list(read_lines(find(path), may_be_empty=True))
-    if lines and sum(1 for line in lines if N_BEST.match(line)) > 0.9 * len(lines):
-        raise Error.WRONG_SHAPE(
-            f" is a list of several translations of each source (`{lines[0][:40]}`)",
-            "keep the text of the first of each number: awk -F ' [|][|][|] ' '!n[$1]++ {print $2}'",
-            file=path,
-        )
+    for pattern, kind, hint in FORMATS if lines else ():
+        if sum(1 for line in lines if pattern.match(line)) > 0.9 * len(lines):
+            raise Error.WRONG_SHAPE(f" is {kind} (`{lines[0][:40]}`)", hint, file=path)
     if len(lines) != len(test):
         raise Error.UNEQUAL_COUNTS(
             f" has {len(lines):,} lines and {test.name} has {len(test):,}: each line must be the translation of the "

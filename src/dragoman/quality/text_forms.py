@@ -11,8 +11,14 @@ FORMS = {
 """By the finding's name: `@@` of subword-nmt, `▁` of SentencePiece, `##` of WordPiece, `￭` of OpenNMT; Moses' `@-@`,
 marks and endings that stand apart. French has a space before other marks."""
 _HINTS = ("@@", "▁", "##", "￭", " .", " ,", "@-@", "@/@", " '", " ’", " &apos;")
-N_BEST = re.compile(r"^\s*\d+ \|\|\| ")
-"""The beginning of a line of Moses', Marian's and our own lists of several translations."""
+FORMATS = (
+    (re.compile(r"\s*\d+ \|\|\| "), "a list of several translations of each source",
+     "keep the text of the first of each number: awk -F ' [|][|][|] ' '!n[$1]++ {print $2}'"),
+    (re.compile(r"[STHDP]-\d+\t"), "what fairseq prints, with sources and scores",
+     "keep the translations: grep ^D- | sort -V | cut -f3"),
+    (re.compile(r"\{\s*\"[^\"]*\"\s*:"), "JSON, an object a line", "keep the translations: jq -r .translation"),
+)  # fmt: skip
+"""Of lines that hold more than a translation: their beginning, what they are, and how to come to the text."""
 
 
 def forms_of(text: str) -> list[str]:

@@ -10,6 +10,7 @@ import io
 import itertools
 import lzma
 import os
+import re
 import select
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -315,6 +316,30 @@ def _refuse_binary(start: bytes, name: str) -> None:
     for place, magic, kind, hint in _OTHER_KINDS:
         if start.startswith(magic, place):
             raise Error.WRONG_FILE_TYPE(f" is {kind}", hint, file=name)
+
+
+def refuse_array(first: str, path: Path) -> None:
+    """Raises DragomanError for the first line of a JSON text that has not an object in each line."""
+    if first.lstrip().startswith("[") or first.strip() == "{":
+        kind = "a JSON array" if first.lstrip().startswith("[") else "one JSON object over several lines"
+        raise Error.WRONG_SHAPE(
+            f" is {kind}, and not an object a line (JSON Lines)",
+            f"write each object in a line of its own: jq -c '.[]' {path.name}",
+            file=path,
+        )
+
+
+_JSON = re.compile(r"""\[\s*[\[{]\s*["\]}]|\[\s*"[^"]*"\s*[,\]]|\{\s*"[^"]*"\s*:""")
+
+
+def refuse_json(first: str, path: Path) -> None:
+    """Raises DragomanError for the first line of what should be a text and is JSON, or is called so and begins so."""
+    is_called_json = any(suffix in (".json", ".jsonl", ".ndjson") for suffix in path.suffixes)
+    if _JSON.match(first.lstrip()) or (is_called_json and first.lstrip()[:1] in ("[", "{")):
+        refuse_array(first, path)
+        raise Error.WRONG_SHAPE(
+            " is JSON Lines and not a text, a sentence a line", "corpus.train={type: jsonl, path: ...}", file=path
+        )
 
 
 def _is_utf16(line: bytes) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dragoman.config import settings
 from dragoman.errors import Error, show
-from dragoman.text.lines import find, is_same_file, read_lines
+from dragoman.text.lines import find, is_same_file, read_lines, refuse_json
 from dragoman.text.sources.base import Pair, PairSource
 
 MAX_WEIGHT = 1000.0
@@ -57,6 +57,9 @@ def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
                 "find the line that is missing or was cut in two",
                 file=src,
             )
+        if line == 1:
+            for text, path in zip(texts, (src, tgt), strict=True):
+                refuse_json(text, path)
         yield Pair(line, *texts)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.runs.atomic_io import json_problem
-from dragoman.text.lines import read_lines
+from dragoman.text.lines import read_lines, refuse_array
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 
 
@@ -36,24 +36,14 @@ class JsonlSource(SingleFileSource):
                 if not line.strip():
                     raise Error.BLANK("blank", file=path, line=number) from error
                 if number == 1:
-                    _refuse_array(line, path)
+                    refuse_array(line, path)
                 raise Error.BAD_SYNTAX(f"not a JSON object: {json_problem(error)}", file=path, line=number) from error
             if number == 1:
-                _refuse_array(line, path)
+                refuse_array(line, path)
             if not isinstance(record, dict):
                 raise Error.WRONG_SHAPE(f"expected a JSON object, found {_json_type(record)}", file=path, line=number)
             src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))
             yield Pair(number, src, tgt)
-
-
-def _refuse_array(first: str, path: Path) -> None:
-    if first.lstrip().startswith("[") or first.strip() == "{":
-        kind = "a JSON array" if first.lstrip().startswith("[") else "one JSON object over several lines"
-        raise Error.WRONG_SHAPE(
-            f" is {kind}, and not an object a line (JSON Lines)",
-            f"write each object in a line of its own: jq -c '.[]' {path.name}",
-            file=path,
-        )
 
 
 def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:

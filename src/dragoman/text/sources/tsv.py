@@ -97,7 +97,7 @@ def _number(text: str, path: Path, line: int, column: int) -> float:
     columns = (other.split("\t")[column - 1 : column] for other in read_lines(path))
     wrong = sum(1 for found in columns if found and not math.isfinite(_float(found[0])))
     raise Error.WRONG_SHAPE(
-        f"{text[:40]!r} is no score; {wrong:,} line{'s' if wrong > 1 else ''} of the file have none",
+        f"{text[:40]!r} is no score; {wrong:,} of the file's lines without one",
         "give these pairs a score, or leave them out",
         file=path,
         line=line,
