@@ -29,7 +29,9 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
 CGROUP = Path("/sys/fs/cgroup")
 """Where a container sees its limits (cgroups v2)."""
 
-PrecisionName = Literal["auto", "float32", "bfloat16"]
+PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
+TENSOR_CORES = (7, 0)
+"""The compute capability of the first GPUs on which products in float16 are worth it (Volta)."""
 ONE_THREAD = 64 * 64
 """Positions times d_model of a batch that a second thread does not make faster (benchmarks/results.md)."""
 
@@ -68,8 +70,11 @@ def _named_device(name: str) -> torch.device:
         raise Error.WRONG_OPTION(f"device {name!r}", "write it as cuda or cuda:1") from error
 
 
-def pick_precision(name: PrecisionName, device: torch.device, d_model: int) -> Literal["float32", "bfloat16"]:
-    """`auto`: bfloat16 matrix products where the hardware has them and gains by them, float32 otherwise.
+def pick_precision(
+    name: PrecisionName, device: torch.device, d_model: int
+) -> Literal["float32", "bfloat16", "float16"]:
+    """`auto`: bfloat16 matrix products where the hardware has them and gains by them, float16 on older GPUs with tensor
+    cores, float32 otherwise.
 
     A CPU gains from d_model 128 on (1.5 times there; at 96 float32 is faster, docs/log.md): below, converting the
     operands costs more than the products save.
@@ -77,7 +82,9 @@ def pick_precision(name: PrecisionName, device: torch.device, d_model: int) -> L
     if name != "auto":
         return name
     if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return "bfloat16"
+        return "float16" if torch.cuda.get_device_capability(device) >= TENSOR_CORES else "float32"
     return "bfloat16" if device.type == "cpu" and d_model >= 128 and _cpu_has_bf16() else "float32"
 
 
@@ -203,4 +210,5 @@ def peak_bytes(device: torch.device) -> int:
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """Matrix products in `precision`; weights, sums and norms stay in float32."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    dtype = torch.float16 if precision == "float16" else torch.bfloat16
+    return torch.autocast(device.type, dtype, enabled=precision != "float32")

@@ -89,7 +89,7 @@ def first_losses(variant: dict[str, Any], run_dir: Path, backend: str) -> list[f
     schedule = {"type": "linear", "lr": 0.005, "warmup_steps": 2}
     given = {"max_steps": 20, "schedule": schedule, "averaging": {"type": "none"}, "backend": backend}
     training = parse(TrainingConfig, given)
-    with RunLog(run_dir, tensorboard=False) as log:
+    with RunLog(run_dir, loggers=()) as log:
         model = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
         task = MadeUp(pick_losses(backend))
         step = TrainingStep(training, model, task, device=torch.device("cpu"), precision="float32", seed=5)

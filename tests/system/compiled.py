@@ -114,7 +114,7 @@ def trainer(case: str, compiled: str, precision: str, log: RunLog, run_dir: Path
 
 def main(backend: str, case: str, precision: str, steps: int) -> dict[str, Any]:
     compilation.BACKEND = backend
-    with TemporaryDirectory() as folder, RunLog(folder, tensorboard=False) as log:
+    with TemporaryDirectory() as folder, RunLog(folder, loggers=()) as log:
         plain, compiled = (trainer(case, how, precision, log, Path(folder) / how) for how in ("none", "layers"))
         counters.clear()
         losses, gradients = [], []

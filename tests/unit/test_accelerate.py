@@ -143,11 +143,12 @@ families = {**MODELS, **CLASSIFIERS, "language_model": LanguageModelConfig}
 for backend in ("textbook", "auto"):
     training = config.parse(TrainingConfig, {"max_steps": 1, "backend": backend})
     for name, family in families.items():
-        model = config.parse(family, {"d_model": 16}).build(**built.get(name, pairs))
-        before = [parameter.clone() for parameter in model.parameters()]
-        step = TrainingStep(training, model, Task(), device=torch.device("cpu"), precision="bfloat16", seed=1)
-        step.take(1, 0.1)
-        assert any(not torch.equal(*pair) for pair in zip(before, model.parameters())), name
+        for precision in ("bfloat16", "float16"):
+            model = config.parse(family, {"d_model": 16}).build(**built.get(name, pairs))
+            before = [parameter.clone() for parameter in model.parameters()]
+            step = TrainingStep(training, model, Task(), device=torch.device("cpu"), precision=precision, seed=1)
+            step.take(1, 0.1)
+            assert any(not torch.equal(*pair) for pair in zip(before, model.parameters())), name
     print(json.dumps([name for name in sys.modules if "cpu_bf16" in name]))
 """
 

@@ -40,6 +40,19 @@ def test_bf16_on_a_cpu_only_where_it_is_there_and_pays(monkeypatch: pytest.Monke
     assert device.pick_precision("bfloat16", cpu, d_model=16) == "bfloat16"
 
 
+@pytest.mark.parametrize(
+    ("has_bf16", "capability", "precision"),
+    [(True, (8, 0), "bfloat16"), (False, (7, 5), "float16"), (False, (7, 0), "float16"), (False, (6, 1), "float32")],
+)
+def test_the_precision_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, capability: tuple[int, int], precision: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: has_bf16)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    assert device.pick_precision("auto", torch.device("cuda"), d_model=512) == precision
+    assert device.pick_precision("float16", torch.device("cuda"), d_model=512) == "float16"
+
+
 @pytest.mark.skipif(sys.platform != "linux" or not device._cpu_has_bf16(), reason="compiled bf16 products, and /proc")
 def test_products_of_many_shapes_leave_little_behind() -> None:
     def multiply(sizes: range) -> None:

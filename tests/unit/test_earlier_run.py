@@ -94,7 +94,8 @@ def test_a_half_done_training_resumes_to_the_same_bytes(
     shutil.copytree(runs / "half-done", runs / "stopped")
     state = (checkpoint.list_checkpoints(runs / "stopped")[-1] / "state.json").read_text(encoding="utf-8")
     straight = resume(runs / "half-done")
-    assert list(checkpoint.load_state(straight)) == list(json.loads(state))
+    known = json.loads(state)
+    assert [name for name in checkpoint.load_state(straight) if name in known] == list(known)  # newer ones come between
     for event, before in zip(logged(runs / "half-done"), expected["events"], strict=True):
         assert (event["event"], event["step"]) == (before["event"], before["step"])
         assert event["loss"] == pytest.approx(before["loss"], rel=1e-3)

@@ -90,8 +90,8 @@ def test_a_circle_would_be_found() -> None:
 OPTIONAL = tuple(
     f"{name}."
     for name in (
-        "argostranslate", "ctranslate2", "faiss", "jieba", "onnx", "openpyxl", "peft", "pyarrow", "pypdf", "ray",
-        "spacy", "tokenizers", "transformers", "zstandard",
+        "argostranslate", "ctranslate2", "faiss", "jieba", "mlflow", "onnx", "openpyxl", "peft", "pyarrow", "pypdf",
+        "ray", "spacy", "tokenizers", "transformers", "wandb", "zstandard",
         "dragoman.backends.cpu_bf16",  # where the processor has the instructions
     )
 )  # fmt: skip
@@ -109,7 +109,7 @@ INSIDE: set[tuple[str, str]] = {
     # it imports matplotlib, for which a recipe with a mistake in it should not wait
     ("cli.train", "dragoman.analysis.report.write_report"),
     # 0.1 s, which only a run that is written should take
-    ("runs.log", "torch.utils.tensorboard.SummaryWriter"),
+    ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`
     ("cli.serve", "dragoman.serve.process.run_server"),
     # it imports PyTorch, which whoever only writes text should not wait for

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import signal
 import threading
 import weakref
@@ -25,7 +26,7 @@ from dragoman.nn.dropout import Dropout
 from dragoman.runs import checkpoint
 from dragoman.runs.events import best_validation, read_events
 from dragoman.runs.log import RunLog
-from dragoman.training import optim
+from dragoman.training import loss_scale, optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
@@ -90,6 +91,7 @@ class Regression:
         return Validation(score, {"loss": loss, "bleu": score})
 
 
+MANY = (1.0,) * 200
 Make = Callable[..., Trainer]
 DEFAULTS = {
     "max_steps": 20,
@@ -103,24 +105,32 @@ DEFAULTS = {
 def trainer() -> Iterator[Make]:
     with ExitStack() as logs:
 
-        def make(run_dir: Path, task: Regression, dropout: float = 0.5, ahead: bool = False, **changes: Any) -> Trainer:
+        def make(
+            run_dir: Path,
+            task: Regression,
+            dropout: float = 0.5,
+            ahead: bool = False,
+            precision: str = "float32",
+            **changes: Any,
+        ) -> Trainer:
             torch.manual_seed(1)
             config = parse(TrainingConfig, {**DEFAULTS, **changes})
             model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), Dropout(dropout), nn.Linear(16, 1))
             step = TrainingStep(
-                config, model, task, device=torch.device("cpu"), precision="float32", seed=3, prefetch=ahead
+                config, model, task, device=torch.device("cpu"), precision=precision, seed=3, prefetch=ahead
             )
-            log = logs.enter_context(RunLog(run_dir, tensorboard=False))
+            log = logs.enter_context(RunLog(run_dir, loggers=()))
             return Trainer(config, step, run_dir=run_dir, log=log, d_model=16)
 
         yield make
 
 
+@pytest.mark.parametrize("precision", ["float32", "float16"])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon", "lion"])
-def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path, optimizer: str) -> None:
-    straight = trainer(tmp_path / "a", Regression(), optimizer={"type": optimizer})
+def test_the_preflight_leaves_no_trace(trainer: Make, tmp_path: Path, optimizer: str, precision: str) -> None:
+    straight = trainer(tmp_path / "a", Regression(), precision=precision, optimizer={"type": optimizer})
     straight.train()
-    tried = trainer(tmp_path / "b", Regression(), optimizer={"type": optimizer})
+    tried = trainer(tmp_path / "b", Regression(), precision=precision, optimizer={"type": optimizer})
     before = everything(tried)
     took = preflight(tried)
     assert differences(before, everything(tried)) == []
@@ -242,9 +252,6 @@ def resumed_equals_straight(trainer: Make, tmp_path: Path, settings: dict[str, A
     assert resumed.state.schedule.state_dict() == straight.state.schedule.state_dict()
     assert saved(tmp_path / "straight") == saved(tmp_path / "stopped")
     assert logged(tmp_path / "straight") == logged(tmp_path / "stopped")
-
-
-MANY = (1.0,) * 200
 
 
 def test_a_run_in_a_budget_that_is_killed_decides_the_same_again(trainer: Make, tmp_path: Path) -> None:
@@ -436,6 +443,76 @@ def test_patience_stops_after_so_many_validations_without_a_better_score(trainer
     outcome = trainer(tmp_path, task, validate_every=2, patience=2).train()
     assert (outcome.reason, outcome.step, outcome.best_step) == ("patience", 8, 4)
     assert task.validations == 4
+
+
+@pytest.mark.parametrize("not_finite", ["abort", "skip", "rollback"])
+@pytest.mark.parametrize("killed_at", [None, 9, 16])
+def test_float16_leaves_out_what_overflows_and_a_killed_run_does_the_same(
+    trainer: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, not_finite: str, killed_at: int | None
+) -> None:
+    """Whatever is done about numbers that are not finite: these are, at another scale."""
+    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 4)
+    settings = {"validate_every": 5, "max_steps": 20, "log_every": 5, "not_finite": {"type": not_finite}}
+
+    class Steep(Regression):
+        def loss(self, model: nn.Module, batch: Rows, label_smoothing: float) -> tuple[Tensor, int, int]:
+            if batch.step == killed_at and not batch_was[0]:
+                batch_was[0] = True
+                raise RuntimeError("killed")
+            loss, count, processed = super().loss(model, batch, label_smoothing)
+            return loss * (1e5 if batch.step in (7, 12, 13) else 1.0), count, processed
+
+    batch_was = [killed_at is None]
+    one = trainer(tmp_path / "a", Steep(scores=MANY, losses=MANY), precision="float16", **settings)
+    if killed_at is not None:
+        with pytest.raises(RuntimeError, match="killed"):
+            one.train()
+        path = checkpoint.newest(tmp_path / "a")
+        assert path is not None
+        one = trainer(tmp_path / "a", Steep(scores=MANY, losses=MANY), precision="float32", **settings)
+        one.resume(path)
+    one.train()
+    straight = trainer(tmp_path / "b", Steep(scores=MANY, losses=MANY), precision="float16", **settings)
+    straight.train()
+    assert saved(tmp_path / "a") == saved(tmp_path / "b")
+    assert logged(tmp_path / "a") == logged(tmp_path / "b")
+    left_out = [
+        event["step"] for event in read_events(tmp_path / "a" / "metrics.jsonl") if event["event"] == "overflow"
+    ]
+    assert left_out == [7, 12, 13]
+    assert (one.state.loss_scale.overflows, one.state.skipped, one.state.rollbacks) == (3, 0, 0)
+    assert one.state.loss_scale.value == 128 * 2 / 2 * 2 / 2 / 2 * 2
+    assert one.state.window.losses == []
+
+
+def test_a_loss_that_is_no_number_is_none_at_any_scale(trainer: Make, tmp_path: Path) -> None:
+    one = trainer(tmp_path / "a", Regression(on_loss=lambda loss: loss * torch.nan), precision="float16")
+    with raises_error(Error.DIVERGED):
+        one.train()
+    assert one.state.loss_scale.overflows == 0
+    one = trainer(tmp_path / "b", Regression(on_loss=lambda loss: loss * 1e30), precision="float16", max_steps=60)
+    with raises_error(Error.DIVERGED):
+        one.train()
+    assert one.state.loss_scale.value == loss_scale.LEAST
+    assert one.state.loss_scale.overflows == 17
+
+
+def test_the_scale_moves_as_that_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 3)
+    theirs = torch.amp.GradScaler("cpu", init_scale=loss_scale.INITIAL, growth_interval=3)
+    ours, weight = loss_scale.LossScale.of("float16"), nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    for number in random.Random(1).choices([1.0, math.inf, math.nan], [8, 1, 1], k=200):
+        weight.grad = theirs.scale(torch.tensor([number]))
+        theirs.step(optimizer)
+        theirs.update()
+        if math.isfinite(number):
+            ours.passed()
+        else:
+            assert ours.overflowed()
+        assert ours.value == theirs.get_scale()
+        ours.value = max(ours.value, 4 * loss_scale.LEAST)
+        theirs.update(ours.value)
 
 
 BLEU, LOSSES = [9.0, 8.0, 7.0, 8.5, 8.4, 8.3], [1.0, 0.9, 0.8, 0.9, 0.9, 0.9]

@@ -121,6 +121,18 @@ def test_a_scaled_loss_has_a_scaled_gradient(dtype: torch.dtype) -> None:
     assert torch.equal(leaf.grad, 0.25 * gradient)  # a power of two: exactly
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_float16_keeps_gradients_that_are_smaller_than_it_can_hold(in_place: bool) -> None:
+    """Of a scaled loss: a probability of 1e-8 is 0 in float16, and 128 times that is not."""
+    logits = torch.tensor([[[12.0, 0.0, -6.0]]], dtype=torch.float16, requires_grad=True)
+    targets, mask = torch.tensor([[0]]), torch.tensor([[True]])
+    computed = logits * 1.0
+    (gradient,) = torch.autograd.grad(128.0 * token_loss(computed, targets, mask, in_place=in_place), computed)
+    exact = 128.0 * (logits.detach().double().softmax(dim=-1) - torch.tensor([[[1.0, 0.0, 0.0]]]))
+    assert gradient.dtype == torch.float16
+    torch.testing.assert_close(gradient.double(), exact, rtol=0.02, atol=1e-6)
+
+
 def test_the_loss_of_a_batch_is_the_sum_of_its_parts() -> None:
     logits, targets, mask = case(rows=6)
     whole, gradient = value_and_gradient(logits, targets, mask, 0.1)

@@ -57,7 +57,7 @@ SEPARATE = "tokenizer={type: separate, src: {type: words}, tgt: {type: words, ru
     [
         ([SPACY], (Error.NOT_INSTALLED,)),
         (["model.position={type: learned, max_len: 300}", "corpus.max_tokens=300"], (Error.WRONG_SETTING,)),
-        (["training.precision=float16"], (Error.WRONG_SETTING, "precision")),
+        (["training.precision=float8"], (Error.WRONG_SETTING, "precision")),
     ],
 )
 def test_check_refuses_what_training_would(

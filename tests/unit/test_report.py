@@ -31,7 +31,7 @@ def samples(hyp: str) -> list[dict[str, str]]:
 
 
 def run_directory(path: Path, validations: int = 9) -> Path:
-    with RunLog(path, tensorboard=False) as log:
+    with RunLog(path, loggers=()) as log:
         log.event("start", elapsed_s=0, dragoman="0.1.0", torch="2.7", machine="x86_64 <fast>", device="cpu", threads=2)
         dropped = {"blank": 7, "too_long": 13, "never": 0}
         log.event("plan", pairs_read=1020, pairs_kept=1000, dropped=dropped, parameters=7_577_600, max_steps=5000)
@@ -162,7 +162,7 @@ def test_attempts_are_a_few_with_first_last_and_best(tmp_path: Path, validations
 
 def test_an_output_that_does_not_stop_is_cut_and_an_empty_one_is_said(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("", encoding="utf-8")
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("test", name="t", bleu=None, samples=[{"src": "a", "ref": "b", "hyp": "the " * 500}])
         log.event("test", name="u", samples=[{"src": "a", "ref": "b", "hyp": ""}])
     text = Page(write_report(tmp_path)).text
@@ -200,7 +200,7 @@ def test_each_event_may_be_missing_and_the_others_are_told(tmp_path: Path, kind:
 
 def test_a_run_that_goes_on_after_its_end_is_not_finished(tmp_path: Path) -> None:
     run_directory(tmp_path)
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("start", device="cpu")
     assert "not finished" in Page(write_report(tmp_path)).text
 
@@ -210,7 +210,7 @@ def test_a_language_model_has_its_own_words(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
         "task: language_modelling\ncorpus: {block_len: 64}\ndecoding: {temperature: 0.8}\n", encoding="utf-8"
     )
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("plan", characters=12_345, tokens=12_000, vocab_size=68, unknown=0)
         told = [{"src": "ROMEO:", "ref": "But, soft!\nwhat light", "hyp": "I am\na king"}]
         log.event("valid", elapsed_s=9, step=900, epoch=1, loss=1.5, bits_per_character=2.16, samples=told)
@@ -230,7 +230,7 @@ def test_a_classifier_has_its_own_words_and_shows_what_was_taken_for_what(
 ) -> None:
     tmp_path.joinpath("config.yaml").write_text(f"task: {task}\n", encoding="utf-8")
     scores = score_labels(list("abbb"), list("aabb"), ["a", "b"])
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("plan", pairs_read=40, labels=["a", "b"])
         shown = [{"src": "ein Satz", "ref": "a", "hyp": "b"}]
         log.event("valid", elapsed_s=9, step=900, epoch=1, loss=0.5, accuracy=80.0, score=80.0, samples=shown)

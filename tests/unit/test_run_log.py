@@ -14,7 +14,7 @@ from dragoman.runs.log import RunLog
 
 def test_events_come_back_as_they_were_logged(tmp_path: Path) -> None:
     samples = [{"src": "ein Satz\u2028mit Zeilen", "ref": "猫が好き", "hyp": 'a "quote"\n<script>'}]
-    with RunLog(tmp_path / "runs" / "one", tensorboard=False) as log:
+    with RunLog(tmp_path / "runs" / "one", loggers=()) as log:
         log.event("start", elapsed_s=0.0, threads=2)
         log.event("valid", step=10, bleu=np.float32(12.5), perplexity=np.int64(3), samples=samples)
     first, second = read_events(tmp_path / "runs" / "one" / "metrics.jsonl")
@@ -28,7 +28,7 @@ def test_events_come_back_as_they_were_logged(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("train", loss=float("nan"), nested={"a": [float("inf"), 1.0, np.float64("-inf")]}, flag=True)
 
     def refuse(word: str) -> None:
@@ -41,7 +41,7 @@ def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
 
 
 def test_an_event_is_on_disk_before_the_log_is_closed(tmp_path: Path) -> None:
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("train", step=1)
         assert [event["step"] for event in read_events(log.path)] == [1]
 
@@ -51,7 +51,7 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_then_overwritten(tmp_path:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"event": "train", "step": 1}\n' + tail.encode()[: -1 if tail.endswith("é") else None])
     assert [event["step"] for event in read_events(path)] == [1]
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("train", step=2)
     assert [event["step"] for event in read_events(path)] == [1, 2]
 
@@ -60,7 +60,7 @@ def test_a_last_line_that_lacks_only_its_line_feed_is_kept(tmp_path: Path) -> No
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"event": "train", "step": 1}', encoding="utf-8")
     assert [event["step"] for event in read_events(path)] == [1]
-    with RunLog(tmp_path, tensorboard=False) as log:
+    with RunLog(tmp_path, loggers=()) as log:
         log.event("train", step=2)
     assert [event["step"] for event in read_events(path)] == [1, 2]
 

@@ -77,7 +77,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen this write
             ctx.save_for_backward(gradient)
             return losses.sum()
-        total = logits.new_zeros((), dtype=torch.float32)
+        total, shift = logits.new_zeros((), dtype=torch.float32), _shift(logits)
         at_once = rows_at_once(logits)
         # Allocated once: the system clears new memory page by page.
         buffer = logits.new_empty(4 if teachers else 2, min(at_once, len(logits)), logits.size(1), dtype=torch.float32)
@@ -104,7 +104,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 chunk.scatter_add_(1, target, real * -at_target)
                 if teachers:
                     chunk.addcmul_(taught_probs, real, value=-1.0)
-                gradient[rows] = chunk
+                gradient[rows] = chunk if shift == 1.0 else chunk.mul_(shift)
         ctx.save_for_backward(gradient)
         return total
 
@@ -139,12 +139,19 @@ def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) 
     return total.div_(len(logits))
 
 
+def _shift(logits: Tensor) -> float:
+    """What gradients are multiplied by as long as they are kept: float16 has nothing below 6e-8."""
+    return 1024.0 if logits.dtype == torch.float16 else 1.0
+
+
 def times(gradient: Tensor, grad_output: Tensor) -> Tensor:
     """A gradient by the logits, from the forward pass, times `grad_output`.
 
     The training loop backpropagates the bare sum and divides the parameters' gradients once, so `grad_output` is nearly
     always 1, and a CPU saves a pass over (positions x vocab). On a GPU, reading the value would wait for the queue.
     """
+    if (shift := _shift(gradient)) != 1.0:
+        grad_output = grad_output / shift
     if grad_output.device.type == "cpu" and grad_output.item() == 1.0:
         return gradient
     return gradient * grad_output.to(gradient.dtype)
@@ -156,15 +163,16 @@ class _Divergence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, first: Tensor, second: Tensor, mask: Tensor, weight: float) -> Tensor:
         gradients = torch.empty_like(first), torch.empty_like(second)
-        total = first.new_zeros((), dtype=torch.float32)
+        total, shift = first.new_zeros((), dtype=torch.float32), _shift(first)
         at_once = rows_at_once(first)
         for start in range(0, len(first), at_once):
             rows = slice(start, start + at_once)
-            scale = weight * mask[rows, None].float()
+            real = mask[rows, None].float()
+            scale = weight * shift * real
             log_p, log_q = (logits[rows].float().log_softmax(dim=-1) for logits in (first, second))
             p, q, d = log_p.exp(), log_q.exp(), log_p - log_q
             p_from_q, q_from_p = (p * d).sum(dim=-1, keepdim=True), -(q * d).sum(dim=-1, keepdim=True)
-            total += ((p_from_q + q_from_p) * scale).sum()
+            total += ((p_from_q + q_from_p) * (weight * real)).sum()
             gradients[0][rows] = (p * (d - p_from_q) + p - q) * scale
             gradients[1][rows] = (q * (-d - q_from_p) + q - p) * scale
         ctx.save_for_backward(*gradients)

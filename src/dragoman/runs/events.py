@@ -126,10 +126,10 @@ def parsed(line: bytes) -> Event | None:
 
 
 SCALARS = {
-    "train": ("loss", "lr", "tokens_per_s", "grad_norm"),
+    "train": ("loss", "lr", "tokens_per_s", "grad_norm", "loss_scale"),
     "valid": ("loss", "perplexity", "bleu", "chrf", "accuracy"),
 }
 """The fields that TensorBoard draws, by kind of event."""
 
-REPEATED = (*SCALARS, "checkpoint", "skip", "rollback")
+REPEATED = (*SCALARS, "checkpoint", "skip", "overflow", "rollback")
 """The kinds of events of single steps, which a run that goes on from an earlier step logs again."""

@@ -1,12 +1,12 @@
-"""The log of a run: one JSON object a line in metrics.jsonl, the same scalars in TensorBoard.
+"""The log of a run: one JSON object a line in metrics.jsonl, the same scalars in TensorBoard and the like.
 
 The JSON lines are the record from which reports and plots are made (the events and their fields stand in
-docs/architecture.md); TensorBoard is for watching.
+docs/architecture.md); the others are for watching (`loggers.py`).
 """
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,19 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from dragoman.errors import writing
-from dragoman.progress import say
 from dragoman.runs import atomic_io
-from dragoman.runs.events import METRICS, REPEATED, SCALARS, Event, parsed, place_of, read_events
+from dragoman.runs.events import METRICS, REPEATED, Event, parsed, place_of, read_events
+from dragoman.runs.loggers import Loggers
 
 
 class RunLog(contextlib.AbstractContextManager["RunLog", None]):
-    """Appends events to `run_dir/metrics.jsonl` and their scalars to `run_dir/tensorboard`.
+    """Appends events to `run_dir/metrics.jsonl` and shows their scalars by `loggers`.
 
     Every event is flushed, so a killed run loses at most the line that it was writing. A log that is opened again
     (a resumed run) goes on at the end; a line that was cut off is removed first, so that it stays valid JSON lines.
     """
 
-    def __init__(self, run_dir: str | Path, tensorboard: bool = True) -> None:
+    def __init__(self, run_dir: str | Path, loggers: Iterable[str] = ("tensorboard",)) -> None:
         run_dir = Path(run_dir)
         run_dir.mkdir(parents=True, exist_ok=True)
         self.path = run_dir / METRICS
@@ -34,9 +34,7 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
             _mend(self.path)
             # Unbuffered: nothing is held back that a kill could lose, or that a full disk could refuse once more.
             self._file = self.path.open("ab", buffering=0)
-        self._tensorboard = tensorboard
-        self._purge_step: int | None = None
-        self._board: Any = None
+        self._loggers = Loggers(run_dir, loggers)
 
     def rewind(self, step: int, rollbacks: int = 0) -> float:
         """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
@@ -53,7 +51,7 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
         kept = list(filter(is_kept, read_events(self.path)))
         seconds = max((float(event.get("elapsed_s") or 0.0) for event in kept if "step" in event), default=0.0)
         self._replace([event for event in kept if event["event"] != "end" and event.get("validated") is not False])
-        self._purge_step = step + 1
+        self._loggers.first_step = step + 1
         return seconds
 
     def forget(self, kind: str) -> None:
@@ -75,36 +73,14 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
         with writing(self.path, "free space or mend permissions and run the same command again"):
             while line:
                 line = line[self._file.write(line) :]
-        if self._tensorboard:
-            try:
-                self._show(kind, record)
-            except OSError as error:  # it is for watching; the record is the other one
-                self._tensorboard = False
-                say(f"{self.path.parent / 'tensorboard'}: cannot be written ({error}); going on without it")
+        self._loggers.show(kind, record)
 
-    def _show(self, kind: str, record: Event) -> None:
-        if kind not in SCALARS:
-            return
-        if self._board is None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self._purge_step)
-        step = record.get("step")
-        for name in SCALARS.get(kind, ()):
-            if record.get(name) is not None:
-                self._board.add_scalar(f"{kind}/{name}", record[name], step)
-        if kind == "valid" and record.get("samples"):
-            self._board.add_text("valid/samples", _as_text(record["samples"]), step)
-        self._board.flush()
-
-    def close(self) -> None:
+    def close(self, failed: bool = False) -> None:
         self._file.close()
-        if self._board is not None:
-            with contextlib.suppress(OSError):  # said when it began
-                self._board.close()
+        self._loggers.close(failed)
 
     def __exit__(self, *raised: object) -> None:
-        self.close()
+        self.close(failed=raised[0] is not None)
 
 
 class SilentLog(RunLog):
@@ -119,7 +95,7 @@ class SilentLog(RunLog):
 
     def event(self, kind: str, **fields: Any) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self, failed: bool = False) -> None: ...
 
 
 def _mend(path: Path) -> None:
@@ -136,9 +112,3 @@ def _mend(path: Path) -> None:
             file.write(b"\n")
         else:
             file.truncate(len(data) - len(tail))
-
-
-def _as_text(samples: Iterable[Mapping[str, Any]]) -> str:
-    """Samples for TensorBoard, which reads Markdown: four spaces of indent keep every character as it is."""
-    blocks = ("\n".join(f"    {name}  {sample.get(name, '')}" for name in ("src", "ref", "hyp")) for sample in samples)
-    return "\n    \n".join(blocks)

@@ -15,8 +15,8 @@ from dragoman.runs.log import RunLog
 
 MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validate_seconds",
               "training.validation_beam_size", "training.patience", "training.keep_", "training.log_every",
-              "training.samples", "training.not_finite", "training.compile", "decoding", "evaluation", "corpus.test",
-              "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
+              "training.loggers", "training.samples", "training.not_finite", "training.compile", "decoding",
+              "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
 _ANOTHER = "choose another run_dir=..."
@@ -44,7 +44,7 @@ def write_run(
     """
     out.mkdir(parents=True)
     (out / CONFIG).write_text(config.to_yaml(recipe), encoding="utf-8")
-    with RunLog(out, tensorboard=False) as log:
+    with RunLog(out, loggers=()) as log:
         log.event(how, of=of)
     checkpoint.save(out, STEP, {"model": dict(weights)}, {"step": STEP, key or how: of, **(state or {})})
 

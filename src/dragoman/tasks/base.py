@@ -27,6 +27,7 @@ from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
 from dragoman.runs.log import RunLog, SilentLog
+from dragoman.runs.loggers import check_installed
 from dragoman.runs.new_run import init_run_dir
 from dragoman.tasks import adapter
 from dragoman.tasks.adapter import LoraConfig
@@ -227,6 +228,7 @@ class Job(ABC):
             check_run_dir(run)
         model, training = self.build_untrained(), self.recipe.training
         frozen_parameters(model, training.freeze)
+        check_installed(training.loggers)
         for name in training.best_by:
             if name not in self.metrics:
                 raise Error.WRONG_SETTING(f"training.best_by: {name} is not measured here", ", ".join(self.metrics))
@@ -266,7 +268,7 @@ class Job(ABC):
             if checkpoint.list_checkpoints(self.run_dir):
                 self.recipe = with_steps_of_run(self.recipe)
         path = self._prepared()
-        with RunLog(self.run_dir) if ranks.is_first else SilentLog() as log:
+        with RunLog(self.run_dir, self.recipe.training.loggers) if ranks.is_first else SilentLog() as log:
             trainer, outcome = self._trained(log, path, deadline, stop_when)
             tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:

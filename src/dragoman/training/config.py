@@ -1,11 +1,12 @@
 """The settings of a training."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from dragoman.backends.compile import CompileName
-from dragoman.config import Field, settings
+from dragoman.config import Field, OneOf, settings
 from dragoman.device import PrecisionName
 from dragoman.errors import Error
+from dragoman.runs.loggers import LOGGERS
 from dragoman.training.ema import AveragingConfig, EmaConfig, LastConfig
 from dragoman.training.nonfinite import AbortConfig, NonFiniteConfig
 from dragoman.training.optim import AdamWConfig, OptimizerConfig
@@ -43,7 +44,8 @@ class TrainingConfig:
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
     """Weight averaging: which weights are validated and translated with."""
     precision: PrecisionName = "auto"
-    """Number format of forward and backward passes; weights stay float32. `auto`: the device's best."""
+    """Number format of forward and backward passes; weights stay float32. `auto`: the device's best. In `float16`, for
+    GPUs without bfloat16, the loss is scaled; steps whose gradient overflows are left out and counted."""
     compile: CompileName = "auto"
     """`layers`: each kind of layer is compiled for all shapes by torch.compile; `graphs`: and recorded as CUDA graphs,
     one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
@@ -72,6 +74,9 @@ class TrainingConfig:
     keep_last: int = Field(default=2, ge=1)  #: Newest checkpoints that are kept.
     keep_best: int = Field(default=1, ge=1)  #: Best checkpoints that are kept, beside the newest.
     log_every: int = Field(default=50, ge=1)  #: Interval between lines of the log. [steps]
+    loggers: list[Annotated[str, OneOf(LOGGERS)]] = Field(default_factory=lambda: ["tensorboard"])
+    """Where the training is watched: `tensorboard` (RUN/tensorboard), `wandb`, `mlflow`. One that fails is left out,
+    and the training goes on."""
     samples: int = Field(default=4, ge=0)
     """Validation sentences whose translations are shown during training. [sentences]"""
 

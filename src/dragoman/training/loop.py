@@ -155,6 +155,7 @@ class Trainer(Resumable):
             grad_norm=norm,
             tokens_per_s=rate,
             elapsed_s=self.elapsed_s,
+            **self.state.loss_scale.shown(),
         )
 
     def _validate(self, bar: Progress) -> Validation:

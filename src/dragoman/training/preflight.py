@@ -24,6 +24,7 @@ from dragoman.errors import DragomanError, Error, writing
 from dragoman.progress import size_text
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.training.loop import Trainer
+from dragoman.training.loss_scale import LossScale
 from dragoman.training.nonfinite import NotFinite
 
 TRIAL_STEPS = 24
@@ -86,6 +87,7 @@ def preflight(trainer: Trainer) -> Estimate:
 
     estimate = Estimate(**trainer.ranks.broadcast(measured))
     trainer.training_step.optimizer.state.clear()
+    vars(trainer.state.loss_scale).update(vars(LossScale.of(trainer.precision)))
     return estimate
 
 

@@ -14,6 +14,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
+from dragoman.training.loss_scale import LossScale, Overflow
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, SkipConfig, given_up
 from dragoman.training.pace import Budget, Mark, Pace
 from dragoman.training.state import TrainingState
@@ -52,6 +53,7 @@ class Resumable:
         self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
         schedule = config.schedule.build(config.max_steps, d_model)
         self.state = TrainingState(schedule=schedule, precision=training_step.precision)
+        training_step.loss_scale = self.state.loss_scale = LossScale.of(training_step.precision)
         self.averager = config.averaging.build(self.model, run_dir)
         self.elapsed_before = 0.0
         self.started: float | None = None
@@ -115,6 +117,7 @@ class Resumable:
             self.averager.load(checkpoint.load_group(path, "averaged"))
         self.state = TrainingState.from_dict(checkpoint.load_state(path), self.state.schedule)
         self.training_step.set_precision(self.state.precision)
+        self.training_step.loss_scale = self.state.loss_scale
         in_log = self.state.rollbacks if rollbacks is None else rollbacks
         self.elapsed_before, self.started = self.log.rewind(self.step, in_log), None
 
@@ -124,7 +127,7 @@ class Resumable:
         Raises DragomanError where there is none, or where it has been tried often enough.
         """
         reaction = self.config.not_finite
-        if not isinstance(reaction, RollbackConfig):
+        if not isinstance(reaction, RollbackConfig) or isinstance(error, Overflow):
             return False
         # A checkpoint that a stop left is passed over: a run that was never stopped does not have it.
         path = self.ranks.broadcast(
@@ -145,8 +148,15 @@ class Resumable:
         return True
 
     def skip(self, error: NotFinite, bar: Progress) -> None:
-        """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError."""
+        """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError.
+
+        One whose scaled gradient overflows is left out in any case, and counted apart.
+        """
         reaction = self.config.not_finite
+        if isinstance(error, Overflow):
+            self.log.event("overflow", step=error.step, **self.state.loss_scale.shown())
+            bar.say(f"{error}; left out ({self.state.loss_scale.overflows} so far)")
+            return
         if not isinstance(reaction, SkipConfig):
             raise given_up(error, "") from error
         if self.state.skipped >= reaction.limit:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dragoman.runs.events import TELLING_BLEU, goodness, rank
 from dragoman.training.config import TrainingConfig
+from dragoman.training.loss_scale import LossScale
 from dragoman.training.schedules import Schedule
 from dragoman.training.task import Validation
 
@@ -64,6 +65,8 @@ class TrainingState:
     rollbacks: int = 0
     schedule: Schedule
     window: Window = field(default_factory=Window)
+    loss_scale: LossScale = field(default_factory=LossScale)
+    """Of the training step, which changes it."""
     precision: str
     """The number format that the training began in, whatever `auto` is where it goes on."""
 
@@ -86,14 +89,16 @@ class TrainingState:
     def to_dict(self) -> dict[str, Any]:
         """The state as JSON can hold it."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return values | {"schedule": self.schedule.state_dict(), "window": asdict(self.window)}
+        plain = {"window": asdict(self.window), "loss_scale": asdict(self.loss_scale)}
+        return values | plain | {"schedule": self.schedule.state_dict()}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], schedule: Schedule) -> "TrainingState":
         """The state that `to_dict` made plain; what a checkpoint says beyond it is for people to read."""
         values = {each.name: saved[each.name] for each in fields(cls) if each.name in saved}  # earlier ones lack some
         schedule.load_state_dict(values["schedule"])
-        return cls(**{**values, "schedule": schedule, "window": Window(**values["window"])})
+        values |= {"window": Window(**values["window"]), "loss_scale": LossScale(**values.get("loss_scale", {}))}
+        return cls(**{**values, "schedule": schedule})
 
 
 def is_out_of_patience(state: Mapping[str, Any], training: TrainingConfig) -> bool:

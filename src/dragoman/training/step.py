@@ -21,6 +21,7 @@ from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks, TorchRanks
 from dragoman.training.fast_reduction import FastReduction
 from dragoman.training.loss import TEXTBOOK, Losses
+from dragoman.training.loss_scale import LossScale, Overflow
 from dragoman.training.nonfinite import NotFinite, not_finite
 from dragoman.training.prefetch import Prefetcher
 from dragoman.training.summation import Sums, tree_sum
@@ -68,7 +69,7 @@ class TrainingStep:
 
     def set_precision(self, precision: str) -> None:
         """Compute in `precision` from now on: a run that goes on keeps the one that it began in."""
-        self.precision = precision
+        self.precision, self.loss_scale = precision, LossScale.of(precision)
         if self.config.backend == "auto":
             accelerate(self.model, self.device, precision)
 
@@ -137,7 +138,7 @@ class TrainingStep:
             loss, tokens, all_tokens = self.task.loss(
                 model or self.model, batch.to(self.device), self.config.label_smoothing
             )
-        loss.backward()
+        (loss * self.loss_scale.value if self.loss_scale.is_dynamic else loss).backward()
         return loss.detach(), tokens, all_tokens
 
     def clear_gradients(self) -> None:
@@ -154,12 +155,16 @@ class TrainingStep:
             parameter.grad = None  # which an optimizer passes over
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         # The loss is a sum over tokens; it is divided here, once, by the number of tokens of the whole step.
-        norm = torch.nn.utils.get_total_norm(gradients) / count
+        divisor = count * self.loss_scale.value
+        norm = torch.nn.utils.get_total_norm(gradients) / divisor
         loss, shown_norm = torch.stack([loss_sum / count, norm]).cpu().unbind()
         if problem := not_finite(loss, shown_norm):
             self.clear_gradients()
+            if loss.isfinite() and self.loss_scale.overflowed():
+                raise Overflow(f"step {step:,}: a gradient overflows float16; the loss is scaled down", step)
             raise NotFinite(f"step {step:,}: {problem} ({self._culprit(step)})", step)
-        scale = torch.ones_like(norm) / count
+        self.loss_scale.passed()
+        scale = torch.ones_like(norm) / divisor
         if self.config.clip_norm:
             scale *= (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
         torch._foreach_mul_(gradients, scale)  # divided and clipped in one walk

@@ -48,7 +48,7 @@ def subject(recipe: Any, *, synthetic: bool = False) -> Iterator[Trainer]:
         if synthetic and recipe.task != "translation":
             raise Error.WRONG_TASK(f"random batches are made for translation only, not for {recipe.task}")
         job = RandomIdsJob(changed) if synthetic else recipes.job(changed)
-        with RunLog(folder, tensorboard=False) as log:
+        with RunLog(folder, loggers=()) as log:
             if not synthetic:
                 job.check()
                 job.prepare()

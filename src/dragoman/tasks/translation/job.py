@@ -285,6 +285,7 @@ class TranslationJob(Job):
         recipe = self.recipe
         runs, device = recipe.distillation.teachers, pick_device(recipe.device)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
+        precision = "float32" if precision == "float16" else precision  # autocast takes its products to float16
         for run in runs:
             require_alike(self.run_dir, Path(run))
             try:
