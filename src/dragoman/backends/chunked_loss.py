@@ -140,7 +140,7 @@ def _mean_distribution(logits: Sequence[Tensor], total: Tensor, scores: Tensor) 
 
 
 def _shift(logits: Tensor) -> float:
-    """What gradients are multiplied by as long as they are kept: float16 has nothing below 6e-8."""
+    """The factor of gradients as long as they are kept: float16 has nothing below 6e-8."""
     return 1024.0 if logits.dtype == torch.float16 else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Where a run is watched while it trains: TensorBoard, Weights & Biases, MLflow, all of them behind one `show`.
+"""Programs to watch a run with while it trains: TensorBoard, Weights & Biases, MLflow, all of them behind one `show`.
 
 None of them is the record (that is metrics.jsonl), so none may end a training: what one raises is a warning, and it is
 left out from then on. A run that goes on goes on there too: RUN/loggers.json has the ids that the others gave it.
@@ -22,14 +22,14 @@ IDS = "loggers.json"
 PROJECT = "dragoman"
 """Project of Weights & Biases and experiment of MLflow, where their own variables name no other."""
 TIMEOUT_S = 20
-"""How long a server is waited for, at the beginning and at the end."""
+"""Seconds that a server is waited for, at the beginning and at the end."""
 
 
 class Logger:
     """Shows the events of the run in `run_dir` somewhere. Whatever goes wrong is raised by its own library."""
 
     module = "torch"
-    """What has to be installed."""
+    """The package that has to be installed."""
 
     def __init__(self, run_dir: Path, first_step: int | None) -> None:
         """`first_step`: of a run that goes on, the first one that it takes now."""

@@ -69,14 +69,14 @@ class TrainingConfig:
     patience: int | None = Field(default=None, ge=1)
     """Validations in a row without a new best before training stops; null: never. [validations]"""
     patience_on: Literal["best", "any", "all"] = "best"
-    """What has no new best before training stops: `best`: the order of `best_by`; `any`, `all`: one, or each, of the
+    """The figures that `patience` waits for: `best`: the order of `best_by`; `any`, `all`: one, or each, of the
     figures in `best_by`, but for BLEU below 1."""
     keep_last: int = Field(default=2, ge=1)  #: Newest checkpoints that are kept.
     keep_best: int = Field(default=1, ge=1)  #: Best checkpoints that are kept, beside the newest.
     log_every: int = Field(default=50, ge=1)  #: Interval between lines of the log. [steps]
     loggers: list[Annotated[str, OneOf(LOGGERS)]] = Field(default_factory=lambda: ["tensorboard"])
-    """Where the training is watched: `tensorboard` (RUN/tensorboard), `wandb`, `mlflow`. One that fails is left out,
-    and the training goes on."""
+    """Programs to watch the training with: `tensorboard` (RUN/tensorboard), `wandb`, `mlflow`. One that fails is left
+    out, and the training goes on."""
     samples: int = Field(default=4, ge=0)
     """Validation sentences whose translations are shown during training. [sentences]"""
 
