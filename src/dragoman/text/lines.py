@@ -342,6 +342,14 @@ def refuse_json(first: str, path: Path) -> None:
         )
 
 
+def lines_of_text(path: Path) -> Iterator[str]:
+    """As `read_lines`, of a file that is a text and no JSON."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if number == 1:
+            refuse_json(line, path)
+        yield line
+
+
 def _is_utf16(line: bytes) -> bool:
     """True if as many bytes are zero as in a text of ASCII letters, two bytes to each. A few are a mistake instead."""
     return line.count(b"\0") * 3 >= len(line) and line.count(b"\0") >= 4

@@ -146,17 +146,8 @@ class Trainer(Resumable):
     def _log_step(self) -> None:
         loss, norm, rate = self.state.window.close()
         epoch, _ = self.task.position(self.step)
-        self.log.event(
-            "train",
-            step=self.step,
-            epoch=epoch,
-            loss=loss,
-            lr=self.rate(self.step),
-            grad_norm=norm,
-            tokens_per_s=rate,
-            elapsed_s=self.elapsed_s,
-            **self.state.loss_scale.shown(),
-        )
+        place = {"step": self.step, "epoch": epoch, "elapsed_s": self.elapsed_s, **self.state.loss_scale.shown()}
+        self.log.event("train", loss=loss, lr=self.rate(self.step), grad_norm=norm, tokens_per_s=rate, **place)
 
     def _validate(self, bar: Progress) -> Validation:
         started = time.monotonic()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dragoman.config import settings
 from dragoman.errors import Error, show
-from dragoman.text.lines import find, is_same_file, read_lines, refuse_json
+from dragoman.text.lines import find, is_same_file, lines_of_text, read_lines
 from dragoman.text.sources.base import Pair, PairSource
 
 MAX_WEIGHT = 1000.0
@@ -47,7 +47,7 @@ class FilesSource(PairSource):
 def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
     if is_same_file(src, tgt):
         raise Error.SAME_FILE(" is given as both src and tgt", "name one file for each language", file=src)
-    sides = (read_lines(src), read_lines(tgt))
+    sides = (lines_of_text(src), lines_of_text(tgt))
     for line, texts in enumerate(itertools.zip_longest(*sides), start=1):
         if None in texts:
             counts = [line - (text is None) + sum(1 for _ in side) for text, side in zip(texts, sides, strict=True)]
@@ -57,9 +57,6 @@ def _pairs_of_files(src: Path, tgt: Path) -> Iterator[Pair]:
                 "find the line that is missing or was cut in two",
                 file=src,
             )
-        if line == 1:
-            for text, path in zip(texts, (src, tgt), strict=True):
-                refuse_json(text, path)
         yield Pair(line, *texts)
 
 
