@@ -7,11 +7,14 @@ nobody checks, the work of a command, goes on to its end.
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+Idle = Callable[[], AbstractContextManager[None]]
 
 TURN_SECONDS = 0.1
 """Seconds between two looks of work that waits for its turn at whether it is to end."""
 _check: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar("checks", default=lambda: None)
+_idle: contextvars.ContextVar[Idle] = contextvars.ContextVar("idle", default=nullcontext)
 
 
 def check() -> None:
@@ -19,9 +22,15 @@ def check() -> None:
     _check.get()()
 
 
+def idle() -> AbstractContextManager[None]:
+    """Within, the work under way waits for something else than a processor: for a file, or another process."""
+    return _idle.get()()
+
+
 @contextmanager
-def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within, in this thread and in those of `device.side_by_side`, `check` decides whether work goes on.
+def checked_by(check: Callable[[], None], idle: Idle = nullcontext) -> Iterator[None]:
+    """Within, in this thread and in those of `device.side_by_side`, `check` decides whether work goes on, and whoever
+    gives processors to it is told by `idle` that it needs none.
 
     >>> def gone():
     ...     raise TimeoutError
@@ -30,18 +39,20 @@ def checked_by(check: Callable[[], None]) -> Iterator[None]:
     Traceback (most recent call last):
     TimeoutError
     """
-    before = _check.set(check)
+    before, idle_before = _check.set(check), _idle.set(idle)
     try:
         yield
     finally:
         _check.reset(before)
+        _idle.reset(idle_before)
 
 
 @contextmanager
 def turn(places: threading.Semaphore) -> Iterator[None]:
     """A place among those that may do some work at the same time. Raises what `check` raises while it waits."""
-    while not places.acquire(timeout=TURN_SECONDS):
-        check()
+    with idle():
+        while not places.acquire(timeout=TURN_SECONDS):
+            check()
     try:
         check()
         yield

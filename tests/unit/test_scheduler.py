@@ -18,7 +18,7 @@ from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.serve.fairness import ProcessorTime
+from dragoman.serve.processor import ProcessorTime
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
     RECOVERY_SECONDS,
@@ -332,7 +332,7 @@ def test_a_slow_text_does_not_keep_others_out_for_ever(monkeypatch: pytest.Monke
     speed.guess(1000, 1.0)
     speed.add(1000, 100.0)
     assert speed.tokens_per_second == 10.0
-    now += 3 * RECOVERY_SECONDS
+    now += FRESH_SECONDS + 3 * RECOVERY_SECONDS
     assert speed.tokens_per_second == 80.0
     now += 10_000
     assert speed.tokens_per_second == 1000.0  # as when it was warm, and no more

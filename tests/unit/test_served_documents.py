@@ -19,8 +19,8 @@ from dragoman.pipeline.document import Report
 from dragoman.serve import documents
 from dragoman.serve.document_process import Bounds, DocumentProcess, _line, _options
 from dragoman.serve.documents import Job, Jobs, NoRoom, TooMany
-from dragoman.serve.fairness import ProcessorTime
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.processor import ProcessorTime
 from dragoman.serve.settings import Limits
 
 WAIT = 60.0

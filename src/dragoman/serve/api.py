@@ -28,6 +28,9 @@ from dragoman.serve.state import Server
 
 Result = TypeVar("Result")
 
+MOST_SECONDS_UNTIL_BEGUN = 0.25
+"""A request that would not be looked at within these is refused at once."""
+
 
 class Load(NamedTuple):
     """The work that a request is, before it is begun."""
@@ -46,15 +49,13 @@ class Call:
     request: Request
     client: Client
     parameters: Mapping[str, Any]
+    deadline: float
+    """When it has to be answered (`time.monotonic`)."""
 
     @property
     def corrector(self) -> Corrector:
         """The client as one who corrects."""
         return Corrector.of(self.server, self.request, self.client)
-
-    def handle(self) -> RequestHandle:
-        """A new handle, which ends at the deadline."""
-        return handle_of(self.server, self.client)
 
     @contextmanager
     def admitted(self, load: Load) -> Iterator[RequestHandle]:
@@ -62,7 +63,8 @@ class Call:
 
         Raises ApiError (413, 456) and Overloaded at once, before any work.
         """
-        server, limits, handle = self.server, self.server.limits, self.handle()
+        server, limits = self.server, self.server.limits
+        handle = RequestHandle(server.service.scheduler, self.deadline, client=self.client.name)
         is_small = load.characters <= limits.text_characters
         try:
             with (
@@ -82,7 +84,8 @@ class Call:
 
         `load`: None for a part of what is admitted already. Raises what `admitted` does.
         """
-        with nullcontext(self.handle()) if load is None else self.admitted(load) as handle:
+        own = nullcontext(handle_of(self.server, self.client)) if load is None else self.admitted(load)
+        with own as handle:
             threads = self.server.waiting
             working = asyncio.ensure_future(threads.run(handle.client, handle.run, work))
             return await until_gone(self.request, self.server, handle, working)
@@ -140,6 +143,8 @@ class Operation:
     """A file is sent."""
     public: bool = False
     """Nobody is asked for a key."""
+    translates: bool = False
+    """It is for texts to be searched for: refused before it is read where these are too many."""
     polls: bool = False
     """It is asked again and again, and does not use up the requests of a minute."""
     status: int = 200
@@ -199,11 +204,15 @@ class Api:
             else:  # known when its body is read, which may be no long one where strangers are not served
                 client, files = anonymous(request), files and not gate.key_required
             known = client if operation.public or key or not self.key_in_body else None
+            if (seconds := server.handlers.seconds_until(client.name)) > MOST_SECONDS_UNTIL_BEGUN:
+                raise Overloaded(seconds)
+            if operation.translates:
+                server.service.scheduler.check_room(client.name)
             with server.bodies.lease(client.name, server.limits.bodies_bytes) as take:
                 body = await read_body(request, server.limits, take, files=files)
                 handle = handle_of(server, client)
                 working = server.handlers.run(
-                    client.name, handle.run, lambda _: self._handled(server, operation, request, body, known)
+                    client.name, handle.run, lambda handle: self._handled(handle, operation, request, body, known)
                 )
                 answer = await until_gone(request, server, handle, asyncio.ensure_future(working))
             return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
@@ -211,14 +220,15 @@ class Api:
             return self.refusal(api_error(exception, server), request)
 
     def _handled(
-        self, server: Server, operation: Operation, request: Request, body: bytes, client: Client | None
+        self, handle: RequestHandle, operation: Operation, request: Request, body: bytes, client: Client | None
     ) -> Any:
         """The answer, or an awaitable of it."""
+        server: Server = request.app.state.server
         parameters = parameters_of(request, body)
         with closing_files(parameters):
             client = client or server.gate.authenticate(request, parameters.get("api_key"), polls=operation.polls)
             request.scope["client_name"] = client.name
-            call, model = Call(server, request, client, parameters), operation.model
+            call, model = Call(server, request, client, parameters, handle.deadline), operation.model
             if model is None:
                 answer = operation.handler(call)
             else:

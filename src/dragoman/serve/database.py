@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dragoman.cancellation import idle
 from dragoman.errors import DragomanError, Error
 
 PATIENCE = 0.3
@@ -137,7 +138,8 @@ class Database:
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() >= deadline:
                     raise
-            time.sleep(_LOOK)
+            with idle():
+                time.sleep(_LOOK)
 
     def _error(self, error: sqlite3.Error | OSError) -> DragomanError:
         if _is_busy(error):

@@ -21,7 +21,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from dragoman.cancellation import check
+from dragoman.cancellation import check, idle
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Code, Item, Limit, Options, Tags, Unit, plain
 from dragoman.formats.document import Document, TranslateUnits
@@ -91,8 +91,9 @@ class DocumentProcess:
         self._send(question)
         stream = self._process.stdout
         assert stream is not None
-        while not wait([stream.fileno()], LOOK_SECONDS):
-            check()
+        with idle():
+            while not wait([stream.fileno()], LOOK_SECONDS):
+                check()
         if not (line := stream.readline()).endswith(b"\n"):
             raise self._end()
         answer: dict[str, Any] = json.loads(line)

@@ -1,7 +1,5 @@
-"""Fairness among clients: shares of a capacity, processor time, queues whose clients take turns, threads that work for
-them in turn.
-
-A client is its name here: that of a key, or of an address (`clients.py`).
+"""Fairness among clients: shares of a capacity, queues whose clients take turns, threads that work for them in turn.
+(Of processor time: `processor.py`.) A client is its name here: that of a key, or of an address (`clients.py`).
 """
 
 import asyncio
@@ -10,33 +8,19 @@ import itertools
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Turn = tuple[str, Callable[[], None]]
-"""A client, and work for it."""
-
-User = tuple[str, bool]
-"""A client, and whether its work is in the background, that of documents."""
+Name = TypeVar("Name")
 
 REMEMBERED = 1000
 """Clients, beside those that wait, that a queue remembers what they were served."""
-BACKGROUND_WEIGHT = 8
-"""Processor time of a document counts so many times."""
-CREDIT_SECONDS = 0.5
-"""Seconds that a client who comes back has used less than all who are here, at most."""
-AHEAD_SECONDS = 0.2
-"""Whoever has used so much more than those who search, on average, gives way to their searches."""
-SLICE_SECONDS = 0.002
-"""Processor time after which work in Python looks whether it has to give way."""
-GIVE_WAY_SECONDS = 0.05
-"""Seconds that it gives way for, at most: then it goes on for a slice."""
-REQUEST_SECONDS = 0.005
-"""Processor time that a request takes on the event loop, where it cannot be measured: what reads and answers it."""
+MEAN_OF = 20
+"""Pieces of work that the mean of their seconds is of, about."""
 
 
 class Shares:
@@ -82,108 +66,11 @@ class Shares:
             self.give(client, taken)
 
 
-class ProcessorTime:
-    """Processor time that clients have used, and who goes first: whoever used least. As in Linux's scheduler a client
-    who comes back begins about where the others are: what was used while nobody else was there does not count. Whoever
-    comes for the first time gets no credit, or many new addresses would keep everybody else waiting.
-
-    A search asks for Python's lock after each operation of PyTorch, so each thread that computes in Python beside it
-    makes it slower. Therefore requests of clients who have used more give way while searches go on, slice by slice.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Condition()
-        self._used: dict[User, float] = {}
-        """Seconds of each client."""
-        self._here: Counter[User] = Counter()
-        """The number of things that each client has under way."""
-        self._level = 0.0
-        """The least that a client who is here has used; it never falls."""
-        self._searching: Counter[User] = Counter()
-        """Searches under way."""
-        self._giving_way = 0
-        """Threads that do so."""
-        self._thread = threading.local()
-        """Of each thread that computes for a client: when it looked last, and what it had computed then."""
-
-    def used(self, user: User) -> float:
-        """The seconds that a client has used; a new one as many as whoever is here and has used least."""
-        return max(self._used.get(user, self._level), self._level - CREDIT_SECONDS)
-
-    def least(self, users: Collection[User]) -> float:
-        """The seconds of the client that has used least."""
-        return min(map(self.used, users))
-
-    def charge(self, user: User, seconds: float) -> None:
-        """Count seconds that a client has used."""
-        with self._lock:
-            self._used[user] = self.used(user) + seconds * (BACKGROUND_WEIGHT if user[1] else 1)
-
-    @contextmanager
-    def computing(self, user: User) -> Iterator[None]:
-        """Within, a client has something under way, and what this thread computes counts for it."""
-        mine = self._thread
-        with self._lock:
-            self._level = max(self._level, self.least(self._here or {user}))
-            self._used[user] = self.used(user)
-            self._here[user] += 1
-        self._give_way(user)
-        mine.looked, mine.computed = time.monotonic(), time.thread_time()
-        try:
-            yield
-        finally:
-            self.charge(user, time.thread_time() - mine.computed)
-            # A handler computes within its thread's `computing` and its request's: nothing counts twice.
-            mine.looked, mine.computed = float("inf"), time.thread_time()
-            with self._lock:
-                _take_off(self._here, user)
-                if len(self._used) > len(self._here) + REMEMBERED:
-                    self._used = {one: self._used[one] for one in self._here}
-
-    def look(self, user: User) -> None:
-        """Give way, if this thread has computed for a slice. It costs less than a microsecond where it has not."""
-        now, mine = time.monotonic(), self._thread
-        if now - getattr(mine, "looked", now) < SLICE_SECONDS:
-            return
-        self.charge(user, time.thread_time() - mine.computed)
-        self._give_way(user)
-        mine.looked, mine.computed = time.monotonic(), time.thread_time()
-
-    @contextmanager
-    def searching(self, user: User) -> Iterator[None]:
-        """Within, a search goes on for a client, and this thread waits for it."""
-        with self._lock:
-            self._searching[user] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                _take_off(self._searching, user)
-                if self._giving_way:
-                    self._lock.notify_all()
-
-    def _give_way(self, user: User) -> None:
-        """Wait while searches go on for clients who have used less on average; for a slice each GIVE_WAY_SECONDS one of
-        the threads that do so goes on all the same."""
-        with self._lock:
-            if self._is_next(user):
-                return
-            self._giving_way += 1
-            try:
-                self._lock.wait_for(lambda: self._is_next(user), GIVE_WAY_SECONDS * self._giving_way)
-            finally:
-                self._giving_way -= 1
-
-    def _is_next(self, user: User) -> bool:
-        if not self._searching:
-            return True
-        return self.used(user) <= sum(map(self.used, self._searching)) / len(self._searching) + AHEAD_SECONDS
-
-
-def _take_off(counter: Counter[User], user: User) -> None:
-    counter[user] -= 1
-    if not counter[user]:
-        del counter[user]
+def take_off(counter: Counter[Name], name: Name) -> None:
+    """Count one less; what is counted no more is forgotten."""
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]
 
 
 class FairQueue(Generic[Item]):
@@ -212,9 +99,14 @@ class FairQueue(Generic[Item]):
         self._queues[client].setdefault(kind, deque()).append((next(self._numbers), cost, item))
         self._length += 1
 
-    def next_client(self) -> str | None:
-        """The client whose turn it is; None if nobody waits."""
-        return min(self._queues, key=self._served.__getitem__, default=None)
+    def next_client(self, may: Callable[[str], bool] = lambda client: True) -> str | None:
+        """The client whose turn it is, of those who may have one; None if none of these waits."""
+        return min(filter(may, self._queues), key=self._served.__getitem__, default=None)
+
+    def ahead(self, client: str) -> int:
+        """The number of items that are taken before one that the client would put now, about."""
+        own = sum(map(len, self._queues.get(client, {}).values()))
+        return min(self._length, (own + 1) * len(self._queues.keys() | {client}) - 1)
 
     def first(self, is_dead: Callable[[Item], bool] = lambda item: False) -> Item | None:
         """The oldest item of the client whose turn it is; dead ones before it go. None if nobody waits."""
@@ -225,6 +117,14 @@ class FairQueue(Generic[Item]):
                 return item
             self._pop(client, kind)
         return None
+
+    def take_of(self, client: str) -> Item:
+        """The oldest item of a client who waits."""
+        self._clock = self._served[client]
+        cost, item = self._pop(client, self._oldest_kind(client))
+        self._served[client] += cost
+        self._forget()
+        return item
 
     def take(self, most: int = 1, is_dead: Callable[[Item], bool] = lambda item: False) -> list[Item]:
         """The first item and others of its kind, `most` at most; dead ones that stand before them go.
@@ -285,76 +185,64 @@ class FairQueue(Generic[Item]):
 
 
 class FairThreads:
-    """Threads that work for clients in turn. No client has all of them at once."""
+    """Threads that work for clients in turn. A client has as many of them at once as it leaves free (`Shares`)."""
 
-    def __init__(self, count: int, name: str, processor: ProcessorTime | None = None) -> None:
-        """`processor`: counts what clients use it for, REQUEST_SECONDS more for each."""
-        self.count = count
-        self._processor = processor
-        self.per_client = max(1, count - max(1, count // 4))
-        """Threads that one client may have at once."""
-        self._threads = ThreadPoolExecutor(count, name)
+    def __init__(
+        self,
+        count: int,
+        name: str,
+        on_turn: Callable[[str], None] = lambda client: None,
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_turn` is called for each piece of work, `on_start` in each thread."""
+        self.count, self._on_turn = count, on_turn
+        self._threads = ThreadPoolExecutor(count, name, on_start)
+        self._turns: FairQueue[Callable[[], None]] = FairQueue()
+        self._held: Counter[str] = Counter()
+        """Threads that each client has."""
         self._free = count
-        self._turns: FairQueue[Turn] = FairQueue()
-        self._entered: Counter[str] = Counter()
-        """Turns of each client that are waited for or under way: `per_client` at most."""
-        self._outside: dict[str, deque[Turn]] = {}
-        """Turns of clients who have as many."""
+        self._seconds = 0.0
+        """Seconds that a piece of work takes, the mean of the last ones."""
         self._lock = threading.Lock()
 
     def submit(self, client: str, work: Callable[..., Result], *given: object) -> Future[Result]:
         """The result of `work(*given)`, done in a thread when it is the client's turn; not at all if that is given up
         before."""
         result: Future[Result] = Future()
-        turn = client, functools.partial(self._do, client, result, work, *given)
         with self._lock:
-            if self._entered[client] < self.per_client:
-                self._enter(turn)
-            else:
-                self._outside.setdefault(client, deque()).append(turn)
+            self._turns.put(client, functools.partial(self._do, client, result, work, *given))
+            self._begin()
         return result
 
     async def run(self, client: str, work: Callable[..., Result], *given: object) -> Result:
         """The same for an event loop."""
         return await asyncio.wrap_future(self.submit(client, work, *given))
 
+    def seconds_until(self, client: str) -> float:
+        """Seconds until the turn of work that the client would submit now, about."""
+        return self._turns.ahead(client) * self._seconds / self.count if self._turns else 0.0
+
     def _do(self, client: str, result: Future[Result], work: Callable[..., Result], *given: object) -> None:
+        began = time.monotonic()
         if result.set_running_or_notify_cancel():
+            self._on_turn(client)
             try:
-                result.set_result(self._work(client, work, *given))
+                result.set_result(work(*given))
             except BaseException as error:
                 result.set_exception(error)
+            self._seconds += (time.monotonic() - began - self._seconds) / MEAN_OF
         with self._lock, suppress(RuntimeError):  # the server ends: nobody gets a turn any more
-            self._end(client)
-
-    def _work(self, client: str, work: Callable[..., Result], *given: object) -> Result:
-        if self._processor is None:
-            return work(*given)
-        self._processor.charge((client, False), REQUEST_SECONDS)
-        with self._processor.computing((client, False)):
-            return work(*given)
+            self._free += 1
+            take_off(self._held, client)
+            self._begin()
 
     def shutdown(self) -> None:
         """Wait for the work that is under way; what waits is given up."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _enter(self, turn: Turn) -> None:
-        self._entered[turn[0]] += 1
-        self._turns.put(turn[0], turn)
-        self._begin()
-
     def _begin(self) -> None:
-        while self._free and (taken := self._turns.take()):
+        """Begin with the work of clients whose turn it is. (The lock is held.)"""
+        while (client := self._turns.next_client(lambda one: self._held[one] < self._free)) is not None:
             self._free -= 1
-            self._threads.submit(taken[0][1])
-
-    def _end(self, client: str) -> None:
-        self._free += 1
-        self._entered[client] -= 1
-        if not self._entered[client]:
-            del self._entered[client]
-        if outside := self._outside.get(client):
-            self._enter(outside.popleft())
-            if not outside:
-                del self._outside[client]
-        self._begin()
+            self._held[client] += 1
+            self._threads.submit(self._turns.take_of(client))

@@ -29,8 +29,9 @@ from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part
 from dragoman.progress import say
-from dragoman.serve.fairness import FairQueue, ProcessorTime, Shares, User
+from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.serve.logs import traced
+from dragoman.serve.processor import ProcessorTime, User, after_the_event_loop
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -54,17 +55,23 @@ ADMITTED = 0.75
 """Share of the deadline in which all that was taken in can be done."""
 SMALLEST_ROOM = 1 / 16
 """Share of the capacity that has to be free for a single text, however long it is."""
+SMALLEST_TOKENS = 4
+"""Source tokens of a small text."""
 WRONG_GUESS = 2.0
 """A request may be so many times as large as was guessed before it is admitted anew: what was begun is not given up for
 less."""
 HOPELESS = 2.0
 """A request that would be done in time at so many times the measured speed is not given up yet."""
+FULL_PER_THREAD = 2
+"""Sentences, or turns, that wait for each thread of a scheduler that has enough to do."""
 ENOUGH_TOKENS = 500
 """Source tokens, all of them done, after which a speed is believed."""
 FIRST_GUESS = 1000.0
 """Source tokens a second, until the speed is measured."""
+FRESH_SECONDS = 4.0
+"""Seconds for which a measured speed is believed as it is."""
 RECOVERY_SECONDS = 1.0
-"""Seconds in which a speed that was small doubles in what is believed, until it is measured again."""
+"""Seconds in which a speed that was small doubles in what is believed after that, until it is measured again."""
 
 
 class Cancelled(Exception):
@@ -128,7 +135,8 @@ class RequestHandle:
 
     def run(self, work: Callable[["RequestHandle"], Result]) -> Result:
         """The result of `work(self)`; all its stages look at this handle, through `cancellation.check`."""
-        with checked_by(self.check), self.scheduler.processor.computing(self.user):
+        processor = self.scheduler.processor
+        with checked_by(self.check, processor.idle), processor.computing(self.user):
             self.check()
             return work(self)
 
@@ -138,7 +146,7 @@ class RequestHandle:
             raise Cancelled
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded
-        self.scheduler.processor.look(self.user)
+        self.scheduler.processor.look()
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,8 @@ class SearcherAdapter:
             handle.scheduler.correct(handle, sum(sentence.tokens for sentence in sentences))
             handle.scheduler.put(sentences)
             left = None if handle.deadline == float("inf") else max(0.0, handle.deadline - time.monotonic())
-            with handle.scheduler.processor.searching(handle.user):
+            processor = handle.scheduler.processor
+            with processor.searching(handle.user) if self.searcher is None else processor.idle():
                 done, unfinished = wait([sentence.result for sentence in sentences], left, FIRST_EXCEPTION)
             for result in done:
                 result.result()
@@ -250,7 +259,7 @@ class Speed:
         A few texts that take very long make it small. What is refused for that is not measured: without a way back the
         server would refuse for ever.
         """
-        age = time.monotonic() - self._measured_at
+        age = max(0.0, time.monotonic() - self._measured_at - FRESH_SECONDS)
         return min(self.usual, self.last * 2 ** min(age / RECOVERY_SECONDS, 64))
 
     def guess(self, tokens: int, seconds: float) -> None:
@@ -260,7 +269,7 @@ class Speed:
                 self.usual = self.last = max(1.0, tokens / seconds)
 
     def add(self, tokens: int, seconds: float) -> None:
-        """Count work done while there was more to do; `seconds` of all threads together over their number."""
+        """Count work done in seconds in which there was more to do."""
         with self._lock:
             self._tokens += tokens
             self._seconds += seconds
@@ -300,12 +309,14 @@ class BatchScheduler:
         self.speed = Speed()
         self.shares = Shares()
         """Source tokens of the requests that were taken in and are not done yet."""
-        self.processor = ProcessorTime()
+        self.processor = ProcessorTime(max(1, self.num_threads // 2))
         self.on_batch: Callable[[int], None] = lambda rows: None
         self.on_done: Callable[[SearchTranslator, int, int], None] = lambda translator, src, tgt: None
         self._turns = itertools.count(1)
         self.is_stopped = False
         self._threads: list[threading.Thread] = []
+        self._full_since: float | None = None
+        """When sentences were done last, and more waited than could be taken."""
 
     def __enter__(self) -> "BatchScheduler":
         self.is_stopped = False
@@ -345,6 +356,16 @@ class BatchScheduler:
                 handle.held = handle.left = 0
                 handle.guess = None  # its thread may still be at work, and holds nothing any more
 
+    def check_room(self, client: str) -> None:
+        """Raises Overloaded where there is no room for a client's next request, however small it is."""
+        speed = self.speed.tokens_per_second
+        if self.shares.room(client, self._capacity(speed)) < SMALLEST_TOKENS:
+            raise Overloaded(max(1.0, self.shares.held[client] / speed))
+
+    def _capacity(self, speed: float) -> float:
+        """Source tokens that can be done within the deadline."""
+        return ADMITTED * self.deadline_seconds * speed
+
     def correct(self, handle: RequestHandle, tokens: int) -> None:
         """Source tokens that a request searches for now: far more than was guessed are admitted anew.
 
@@ -364,7 +385,7 @@ class BatchScheduler:
     def _charge(self, handle: RequestHandle, tokens: int) -> None:
         """Let a request hold tokens of its client's share, in the place of what it holds. (The lock is held.)"""
         speed, client = self.speed.tokens_per_second, handle.client
-        capacity = ADMITTED * self.deadline_seconds * speed
+        capacity = self._capacity(speed)
         self.shares.give(client, handle.held)
         handle.held, room = 0, self.shares.room(client, capacity)
         if tokens > room:
@@ -399,11 +420,10 @@ class BatchScheduler:
     def _work(self, number: int) -> None:
         """The life of a thread: take batches while there is room, step them, hand out what is done."""
         torch.set_num_threads(1)
+        after_the_event_loop()
         going: list[RunningBatch] = []
         with torch.inference_mode():
             while True:
-                started = time.monotonic()
-                full = sum(map(len, self.waiting)) >= 2 * self.num_threads  # more than fit into a batch
                 taken = self._taken(going, number)
                 under_way = list(itertools.chain(*(batch.sentences for batch in going), *taken))
                 if self.is_stopped:
@@ -413,14 +433,12 @@ class BatchScheduler:
                 try:
                     for sentences in taken:
                         self._begin(sentences, going)
-                    done = self._step(going)
+                    self._step(going)
                 except Exception as error:  # of no batch: nobody knows whose it is, and others want the thread
                     say(f"what was under way on a thread failed: {traced(error)}")
                     for sentence in under_way:
                         sentence.fail(error)
-                    done, going = 0, []
-                if full:
-                    self.speed.add(done, (time.monotonic() - started) / self.num_threads)
+                    going = []
 
     def _taken(self, going: list[RunningBatch], number: int) -> list[list[QueuedSentence]]:
         """The sentences of batches to begin; waits until there are some where nothing is under way.
@@ -481,12 +499,12 @@ class BatchScheduler:
         except Exception as error:
             self._failed(sentences, error)
 
-    def _step(self, going: list[RunningBatch]) -> int:
-        """One step of the batches whose turn it is; source tokens of the sentences that are done with it."""
+    def _step(self, going: list[RunningBatch]) -> None:
+        """One step of the batches whose turn it is."""
         for batch in [one for one in going if all(sentence.is_dead for sentence in one.sentences)]:
             batch.search.close()
             going.remove(batch)
-        began, done = time.thread_time(), 0
+        began = time.thread_time()
         stepping = turn_of(going, self.processor)
         rows = [(batch, batch.rows) for batch in stepping]
         models: dict[int, list[RunningBatch]] = {}
@@ -504,11 +522,9 @@ class BatchScheduler:
                     going.append(batch)
                 except StopIteration as finished:
                     self._finish(batch.sentences, finished.value)
-                    done += sum(sentence.tokens for sentence in batch.sentences)
                 except Exception as error:
                     self._failed(batch.sentences, error)
         self._charge_step(rows, time.thread_time() - began)
-        return done
 
     def _charge_step(self, stepped: Sequence[tuple[RunningBatch, int]], seconds: float) -> None:
         """Count the time of a step of batches with so many rows."""
@@ -527,8 +543,18 @@ class BatchScheduler:
                 return [error]
         return [answer for batch in together for answer in self._answers([batch])]
 
+    def _measure(self, tokens: int) -> None:
+        """Measure the speed at source tokens that are done, where more waited since the last ones: for a search, or for
+        a turn at what comes before and behind it. (The lock is held.)"""
+        now = time.monotonic()
+        if self._full_since is not None:
+            self.speed.add(tokens, now - self._full_since)
+        waiting = max(sum(map(len, self.waiting)), self.processor.waiting)
+        self._full_since = now if waiting >= FULL_PER_THREAD * self.num_threads else None
+
     def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:
         with self.changed:
+            self._measure(sum(sentence.tokens for sentence in sentences))
             for sentence in sentences:
                 handle = sentence.handle
                 handle.left = max(0, handle.left - sentence.tokens)

@@ -23,13 +23,15 @@ from dragoman.serve.fairness import FairThreads, Shares
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.memories import CorrectionMemories
 from dragoman.serve.metrics import Metrics
+from dragoman.serve.processor import REQUEST_SECONDS, after_the_event_loop
 from dragoman.serve.scheduler import BatchScheduler
 from dragoman.serve.service import ServedRun, Service
 from dragoman.serve.settings import Settings
 from dragoman.serve.store import Store
 
-MAX_HANDLERS = 4
-"""Handlers at work at once: they parse, read and write the store and files."""
+MAX_HANDLERS = 32
+"""Handlers at once: they parse, read and write the store and files, or wait for their turn to. Were there few threads,
+those of clients who wait would be all of them."""
 MAX_WAITING = 64
 """Requests at once that are tokenised, wait for the scheduler, or explain their translations."""
 COUNT_SECONDS = 1.0
@@ -50,8 +52,14 @@ class Server:
         self.jobs = Jobs(self.service, self.metrics, self.limits, settings.work_folder)
         self.bodies = Shares()
         """Bytes of bodies that are held."""
-        self.handlers = FairThreads(MAX_HANDLERS, "handler", self.service.scheduler.processor)
-        self.waiting = FairThreads(MAX_WAITING, "request")
+        processor = self.service.scheduler.processor
+        self.handlers = FairThreads(
+            MAX_HANDLERS,
+            "handler",
+            lambda client: processor.charge((client, False), REQUEST_SECONDS),
+            after_the_event_loop,
+        )
+        self.waiting = FairThreads(MAX_WAITING, "request", on_start=after_the_event_loop)
         self.ready = False
         self.stopping = False
         self.problem: DragomanError | None = None

@@ -172,7 +172,8 @@ def _languages(call: Call, given: Options) -> tuple[str, str]:
 
 
 @api.operation("POST", "/v2/translate", "Translate up to 128 texts",
-               {"translations": [{"detected_source_language": "DE", "text": "I would like a beer."}]})  # fmt: skip
+               {"translations": [{"detected_source_language": "DE", "text": "I would like a beer."}]},
+               translates=True)  # fmt: skip
 def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
     check_size(call.server, given.text)
     src, tgt = _languages(call, given)

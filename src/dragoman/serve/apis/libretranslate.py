@@ -68,7 +68,7 @@ api = Api("LibreTranslate", error_body, _complaint, absent=(None, "", []), key_i
 
 @api.operation("POST", "/translate", "Translate; q is a text or a list",
                {"translatedText": "I would like a beer.", "alternatives": ["I want a beer."],
-                "detectedLanguage": {"confidence": 99, "language": "de"}})  # fmt: skip
+                "detectedLanguage": {"confidence": 99, "language": "de"}}, translates=True)  # fmt: skip
 def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
     most = call.server.limits.alternatives
     if given.alternatives > most:

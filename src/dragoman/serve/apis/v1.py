@@ -128,7 +128,8 @@ def key(call: Call) -> dict[str, Any]:
     return {**known._asdict(), "used": used, "left": left}
 
 
-@api.operation("POST", "/v1/translate", "Translate a text, or a list of them", models.Translation | models.Translations)
+@api.operation("POST", "/v1/translate", "Translate a text, or a list of them", models.Translation | models.Translations,
+               translates=True)  # fmt: skip
 def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]:
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
@@ -203,7 +204,7 @@ def _stays(part: str, line: str, memory: Memory | None) -> bool:
 
 
 @api.operation("GET POST", "/v1/translate/stream", "Translate part by part: server-sent events part, details, done",
-               "event: part\ndata: {...}\n\n", media=("text/event-stream",))  # fmt: skip
+               "event: part\ndata: {...}\n\n", media=("text/event-stream",), translates=True)  # fmt: skip
 def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     """The first part is translated before the stream begins: what is refused is refused with a status of its own."""
     check_size(call.server, [given.text])
