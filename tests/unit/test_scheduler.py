@@ -21,6 +21,7 @@ from dragoman.inference.translation import Part
 from dragoman.serve.processor import ProcessorTime
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
+    FRESH_SECONDS,
     RECOVERY_SECONDS,
     BatchScheduler,
     Cancelled,
