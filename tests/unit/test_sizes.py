@@ -4,6 +4,7 @@ Exceptions are listed below by name. A listed one that has been mended fails too
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +21,12 @@ UNCLEAR_BEGINNINGS = ("What ", "Whether ", "How ")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(ROOT.rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def modules() -> list[tuple[str, ast.Module]]:
+    return [
+        (str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(ROOT.rglob("*.py"))
+    ]
 
 
 def functions() -> Iterator[tuple[str, Function]]:
