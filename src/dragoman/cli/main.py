@@ -26,7 +26,7 @@ GROUPS = {
     "Prepare a corpus": ("doctor", "diversify", "check", "prepare", "data"),
     "Train": ("train", "sweep", "import", "vocabulary", "distil", "adapt", "bench", "average"),
     "Use": ("translate", "datastore", "score", "predict", "generate", "fill"),
-    "Measure": ("evaluate", "compare", "calibrate", "runs", "reproduce"),
+    "Measure": ("evaluate", "compare", "calibrate", "metric", "runs", "reproduce"),
     "Look inside": ("report", "explain", "settings", "inspect"),
     "Ship": ("export", "serve", "corrections", "keys"),
 }
