@@ -114,6 +114,7 @@ OTHER_PROGRAMS = {
     "importing/ctranslate2.py",  # CTranslate2's converters
     "learn/book.py",  # a script of its own
     "learn/lesson.py",  # the end of a command
+    "quality/metric_environments.py",  # pip and COMET
     "text/tokenizers/sentencepiece.py",  # what SentencePiece says
     "training/distributed.py",  # whether tracebacks are shown
     "version.py",  # git
