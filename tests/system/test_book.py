@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 GRADED_BY_TRAINING = [one for number in CHAPTERS for one in exercises_of(number) if one.grade is not None]
 
 
-LONG = {6, 8, 9, 11, 12, 13, 14}
+LONG = {4, 6, 8, 9, 10, 11, 12, 13, 14}
 """Chapters that train for a quarter of a minute and more: in `make test-all`."""
 
 

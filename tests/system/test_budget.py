@@ -23,6 +23,7 @@ def script(*arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.slow
 def test_settings_by_hand_are_trained_fitted_and_shown(tmp_path: Path) -> None:
     results = tmp_path / "budget.jsonl"
     script("run", "--corpus", "toy", "--minutes", "0.2", "--only", "d64", "v2000", "--results", str(results))

@@ -203,6 +203,7 @@ def test_it_goes_out_again_as_it_came(old: tuple[Path, SearchTranslator], tmp_pa
     assert scores(SearchTranslator.load(back, device="cpu")) == scores(translator)
 
 
+@pytest.mark.slow
 def test_an_imported_run_is_exported_with_the_usual_proof(old: tuple[Path, SearchTranslator], tmp_path: Path) -> None:
     run, told = tmp_path / "run", []
     export(run, "ctranslate2", tmp_path / "out", tell=told.append)

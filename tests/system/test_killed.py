@@ -161,6 +161,7 @@ def test_a_hundred_killed_runs_end_in_the_same_bytes(tmp_path: Path) -> None:
     assert killed.count("save") > 0.3 * len(killed)
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_is_reported_and_the_run_goes_on_later(runs: dict[str, Runs]) -> None:
     """RLIMIT_FSIZE from the second checkpoint on: a full disk as a quota makes it."""
     one = runs["lstm"]

@@ -43,8 +43,13 @@ def on_pretended_gpu(recipe: str, changes: list[str], folder: Path) -> list[dict
     [
         ("toy-reverse.yaml", PAIRS, 757),
         ("toy-reverse.yaml", [*PAIRS, *MODERN], 3694),
-        ("toy-reverse.yaml", [*PAIRS, "model.norm_placement=post", "model.position={type: learned}"], 749),
-        ("toy-reverse.yaml", [*PAIRS, "model.position={type: alibi}"], 777),
+        pytest.param(
+            "toy-reverse.yaml",
+            [*PAIRS, "model.norm_placement=post", "model.position={type: learned}"],
+            749,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("toy-reverse.yaml", [*PAIRS, "model.position={type: alibi}"], 777, marks=pytest.mark.slow),
         ("toy-reverse-lstm.yaml", PAIRS, 1687),
         ("lm-demo.yaml", [], 462),
         ("masked-demo.yaml", [], 324),

@@ -167,6 +167,8 @@ RECIPES = {
     "lm-demo.yaml": {},
     "language-id-demo.yaml": {},
 }
+LONG = {"toy-reverse-lstm.yaml", "lm-demo.yaml"}
+"""In `make test-all`."""
 TRAIN = """
 import json, sys
 from dragoman.tasks import recipes
@@ -176,7 +178,10 @@ print(json.dumps([name for name in sys.modules if name.startswith("dragoman.back
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(
+    "recipe",
+    [pytest.param(one, marks=[pytest.mark.slow] if one in LONG else []) for one in RECIPES],
+)
 def test_every_family_trains_by_the_textbook_without_a_kernel(recipe: str, tmp_path: Path) -> None:
     changes = {
         "training.backend": "textbook", "training.precision": "bfloat16", "training.max_steps": 3, "device": "cpu",

@@ -84,7 +84,9 @@ def test_a_hypothesis_ends_where_that_is_one_of_the_best_continuations() -> None
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("beam_size", [1, 2, 5])
+@pytest.mark.parametrize(
+    "beam_size", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 5]
+)
 def test_every_translation_holds_its_terms_however_improbable(beam_size: int) -> None:
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)

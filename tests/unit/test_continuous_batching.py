@@ -86,8 +86,11 @@ def test_each_finds_what_it_finds_alone(family: str, config: DecodingConfig) -> 
     "variant",
     [
         {"position": {"type": "rotary"}, "num_kv_heads": 2, "activation": "gelu"},
-        {"position": {"type": "alibi"}, "norm": "rms", "num_kv_heads": 1, "activation": "swiglu"},
-        {"position": {"type": "learned"}, "norm_placement": "post"},
+        pytest.param(
+            {"position": {"type": "alibi"}, "norm": "rms", "num_kv_heads": 1, "activation": "swiglu"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"position": {"type": "learned"}, "norm_placement": "post"}, marks=pytest.mark.slow),
     ],
     ids=lambda variant: variant["position"]["type"],
 )
