@@ -80,8 +80,8 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
         _fill(model, weights, sides)
     if left := weights.left():
         raise refusal(folder, left)
-    # fairseq-generate's own search: a beam of 5, and 200 tokens at most.
-    decoding = {"ban_unk": False, "max_length_ratio": 0.0, "max_length_extra": 200}
+    # fairseq-generate's own search: a beam of 5, one token at least (`--min-len`), and 200 at most.
+    decoding = {"min_length": 1, "ban_unk": False, "max_length_ratio": 0.0, "max_length_extra": 200}
     return Imported(parsed, model, sides.tokenizers, languages, "none", decoding)
 
 
