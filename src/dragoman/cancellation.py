@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Idle = Callable[[], AbstractContextManager[None]]
+"""A block in which work needs no processor."""
 
 TURN_SECONDS = 0.1
 """Seconds between two looks of work that waits for its turn at whether it is to end."""

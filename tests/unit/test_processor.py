@@ -87,15 +87,21 @@ def test_one_thread_computes_at_a_time_and_whoever_used_least_is_next() -> None:
     assert begun == ["little", "some", "much"]
 
 
-def test_whoever_waits_for_something_else_lets_others_compute() -> None:
-    """A store that another process holds, a document's process: `cancellation.idle`."""
-    used, over = ProcessorTime(), threading.Event()
+def another(used: ProcessorTime) -> tuple[threading.Thread, threading.Event]:
+    """A thread of another client, and whether it has computed."""
+    over = threading.Event()
 
     def work() -> None:
         with used.computing(("other", False)):
             over.set()
 
-    thread = threading.Thread(target=work)
+    return threading.Thread(target=work), over
+
+
+def test_whoever_waits_for_something_else_lets_others_compute() -> None:
+    """A store that another process holds, a document's process: `cancellation.idle`."""
+    used = ProcessorTime()
+    thread, over = another(used)
     with used.computing(("patient", False)), used.idle():
         thread.start()
         assert over.wait(60)
@@ -103,13 +109,8 @@ def test_whoever_waits_for_something_else_lets_others_compute() -> None:
 
 
 def test_a_thread_that_does_not_look_is_not_waited_for() -> None:
-    used, over = ProcessorTime(), threading.Event()
-
-    def work() -> None:
-        with used.computing(("other", False)):
-            over.set()
-
-    thread = threading.Thread(target=work)
+    used = ProcessorTime()
+    thread, over = another(used)
     with used.computing(("blocked", False)):
         thread.start()
         assert over.wait(60)
