@@ -55,25 +55,65 @@ class Turn:
     """Locked until it begins."""
 
 
+class Used:
+    """Seconds that clients have used of something. As in Linux's scheduler a client who comes back begins about where
+    the others are: what was used while nobody else was there does not count. Whoever comes for the first time gets no
+    credit, or many new addresses would keep everybody else waiting.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seconds: dict[User, float] = {}
+        self._here: Counter[User] = Counter()
+        """The number of things that each client has under way."""
+        self._level = 0.0
+        """The least that a client who is here has used; it never falls."""
+
+    def __call__(self, user: User) -> float:
+        """The seconds that a client has used; a new one as many as whoever is here and has used least."""
+        return max(self._seconds.get(user, self._level), self._level - CREDIT_SECONDS)
+
+    def least(self, users: Collection[User]) -> float:
+        """The seconds of the client that has used least."""
+        return min(map(self, users))
+
+    def charge(self, user: User, seconds: float) -> None:
+        """Count seconds that a client has used. (Without the lock: a few milliseconds that are lost where two threads
+        come at once do not matter.)"""
+        self._seconds[user] = self(user) + seconds * (BACKGROUND_WEIGHT if user[1] else 1)
+
+    @contextmanager
+    def here(self, user: User) -> Iterator[None]:
+        """Within, a client has something under way."""
+        with self._lock:
+            self._level = max(self._level, self.least(self._here or {user}))
+            self._seconds[user] = self(user)
+            self._here[user] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                take_off(self._here, user)
+                if len(self._seconds) > len(self._here) + REMEMBERED:
+                    self._seconds = {one: self._seconds[one] for one in self._here}
+
+
 class ProcessorTime:
-    """Processor time that clients have used, and turns at it: whoever used least is next. As in Linux's scheduler a
-    client who comes back begins about where the others are: what was used while nobody else was there does not count.
-    Whoever comes for the first time gets no credit, or many new addresses would keep everybody else waiting.
+    """Processor time of clients, and turns at it: whoever used least is next.
 
     A thread has a turn while it computes, slice by slice; not while it waits. Work of clients who have used more than
     those who search gives way to searches: each thread that computes in Python beside a search makes it slower.
+
+    Work in Python and steps of searches are counted apart, as they have places of their own: somebody who is translated
+    need not wait for those who are not (Ghodsi et al., "Dominant Resource Fairness", 2011).
     """
 
     def __init__(self, places: int = 1) -> None:
         """`places`: threads that compute at a time."""
         self.places = places
+        self.used, self.searched = Used(), Used()
+        """Seconds of work in Python, and those of steps."""
         self._lock = threading.Lock()
-        self._used: dict[User, float] = {}
-        """Seconds of each client."""
-        self._here: Counter[User] = Counter()
-        """The number of things that each client has under way."""
-        self._level = 0.0
-        """The least that a client who is here has used; it never falls."""
         self._searching: Counter[User] = Counter()
         """Searches under way."""
         self._waiting: list[Turn] = []
@@ -84,48 +124,20 @@ class ProcessorTime:
         self._thread = threading.local()
         """Of each thread: the turn that it has."""
 
-    def used(self, user: User) -> float:
-        """The seconds that a client has used; a new one as many as whoever is here and has used least."""
-        return max(self._used.get(user, self._level), self._level - CREDIT_SECONDS)
-
     @property
     def waiting(self) -> int:
         """The number of threads that wait for their turn."""
         return len(self._waiting)
 
-    def least(self, users: Collection[User]) -> float:
-        """The seconds of the client that has used least."""
-        return min(map(self.used, users))
-
-    def charge(self, user: User, seconds: float) -> None:
-        """Count seconds that a client has used. (Without the lock: a few milliseconds that are lost where two threads
-        come at once do not matter.)"""
-        self._used[user] = self.used(user) + seconds * (BACKGROUND_WEIGHT if user[1] else 1)
-
     @contextmanager
     def computing(self, user: User) -> Iterator[None]:
         """Within, a client has something under way, this thread has a turn, and what it computes counts."""
-        with self.here(user):
+        with self.used.here(user):
             self._begin(user)
             try:
                 yield
             finally:
                 self._end()
-
-    @contextmanager
-    def here(self, user: User) -> Iterator[None]:
-        """Within, a client has something under way."""
-        with self._lock:
-            self._level = max(self._level, self.least(self._here or {user}))
-            self._used[user] = self.used(user)
-            self._here[user] += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                take_off(self._here, user)
-                if len(self._used) > len(self._here) + REMEMBERED:
-                    self._used = {one: self._used[one] for one in self._here}
 
     def look(self) -> None:
         """Let another thread have this one's turn, if it has computed for a slice and somebody is before it. It costs
@@ -159,7 +171,7 @@ class ProcessorTime:
         with self._lock:
             self._searching[user] += 1
         try:
-            with self.idle():
+            with self.searched.here(user), self.idle():
                 try:
                     yield
                 finally:
@@ -171,7 +183,7 @@ class ProcessorTime:
     def _count(self, turn: Turn) -> None:
         """Charge what a thread has computed since it looked last."""
         computed = time.thread_time()
-        self.charge(turn.user, computed - turn.computed)
+        self.used.charge(turn.user, computed - turn.computed)
         turn.looked, turn.computed = time.monotonic(), computed
 
     def _begin(self, user: User) -> None:

@@ -31,7 +31,7 @@ from dragoman.inference.translation import Part
 from dragoman.progress import say
 from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.serve.logs import traced
-from dragoman.serve.processor import ProcessorTime, User, after_the_event_loop
+from dragoman.serve.processor import AHEAD_SECONDS, ProcessorTime, Used, User, after_the_event_loop
 from dragoman.text.tokenizers.base import EOS_ID
 
 Result = TypeVar("Result")
@@ -282,12 +282,14 @@ class Speed:
             self._tokens, self._seconds = 0, 0.0
 
 
-def turn_of(going: Sequence[RunningBatch], used: ProcessorTime) -> list[RunningBatch]:
+def turn_of(going: Sequence[RunningBatch], used: Used) -> list[RunningBatch]:
     """The batches that take a step now: all of them, or, where these are too many rows, those of whoever has used least
     processor time, and others that still fit."""
-    if sum(batch.rows for batch in going) <= STEP_ROWS:
-        return list(going)
+    if not going:
+        return []
     seconds = {id(batch): used.least(batch.clients) for batch in going}
+    least = min(seconds.values())
+    going = [one for one in going if seconds[id(one)] <= least + AHEAD_SECONDS]
     chosen: list[RunningBatch] = []
     for batch in sorted(going, key=lambda batch: seconds[id(batch)]):
         fits = sum(one.rows for one in chosen) + batch.rows <= STEP_ROWS
@@ -505,7 +507,7 @@ class BatchScheduler:
             batch.search.close()
             going.remove(batch)
         began = time.thread_time()
-        stepping = turn_of(going, self.processor)
+        stepping = turn_of(going, self.processor.searched)
         rows = [(batch, batch.rows) for batch in stepping]
         models: dict[int, list[RunningBatch]] = {}
         for batch in stepping:
@@ -531,7 +533,7 @@ class BatchScheduler:
         rows = sum(number for _, number in stepped)
         for batch, number in stepped:
             for user in batch.clients:
-                self.processor.charge(user, seconds * number / rows / len(batch.clients))
+                self.processor.searched.charge(user, seconds * number / rows / len(batch.clients))
 
     def _answers(self, together: list[RunningBatch]) -> Sequence[Answer | Exception]:
         """The model's answer to each batch; where it fails, the error for those that it fails for."""

@@ -56,7 +56,7 @@ class Server:
         self.handlers = FairThreads(
             MAX_HANDLERS,
             "handler",
-            lambda client: processor.charge((client, False), REQUEST_SECONDS),
+            lambda client: processor.used.charge((client, False), REQUEST_SECONDS),
             after_the_event_loop,
         )
         self.waiting = FairThreads(MAX_WAITING, "request", on_start=after_the_event_loop)
