@@ -164,10 +164,12 @@ class Service:
         tokenizer = run.own.tokenizers.src
         ids = list(itertools.islice(itertools.cycle(range(4, tokenizer.vocab_size)), 12 * WARM_UP))
         lines = [tokenizer.decode(ids[12 * row : 12 * row + 12]) for row in range(WARM_UP)]
-        translator = RequestHandle(self.scheduler).on(run.pipeline.search)
+        handle = RequestHandle(self.scheduler)
+        translator = handle.on(run.pipeline.search)
         translator.translate(lines[:1])
         began = time.perf_counter()
         found = translator.translate(lines)
+        self._on_leg(handle, run, lines[:1], NO_CHOICES)  # tables of languages and the like are read
         self.scheduler.speed.guess(len(ids), time.perf_counter() - began)
         if not any(text.strip() for text in found):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
