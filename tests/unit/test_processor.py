@@ -5,28 +5,28 @@ import time
 
 import pytest
 
-from dragoman.serve.processor import CREDIT_SECONDS, GIVE_WAY_SECONDS, ProcessorTime
+from dragoman.serve.processor import CREDIT_SECONDS, GIVE_WAY_SECONDS, ProcessorTime, Used
 
 
 def test_a_client_who_comes_back_begins_about_where_the_others_are() -> None:
     a, b, document = ("a", False), ("b", False), ("a", True)
-    used = ProcessorTime()
+    used = Used()
     with used.here(a):
         used.charge(a, 100.0)  # while nobody else is there
         with used.here(b), used.here(document):
-            assert used.used(a) == used.used(b) == used.used(document)  # new ones have no credit
+            assert used(a) == used(b) == used(document)  # new ones have no credit
             used.charge(b, 1.0)
             used.charge(document, 0.25)  # it counts more
-            assert used.least([a, b, document]) == used.used(a)
-            assert used.used(b) - used.used(a) == pytest.approx(1.0)
-            assert used.used(document) - used.used(b) == pytest.approx(1.0)
+            assert used.least([a, b, document]) == used(a)
+            assert used(b) - used(a) == pytest.approx(1.0)
+            assert used(document) - used(b) == pytest.approx(1.0)
         used.charge(a, 100.0)
         with used.here(b):
-            assert used.used(a) - used.used(b) == pytest.approx(CREDIT_SECONDS)
+            assert used(a) - used(b) == pytest.approx(CREDIT_SECONDS)
     for number in range(3000):
         with used.here((str(number), False)):
             pass
-    assert len(used._used) <= 1001
+    assert len(used._seconds) <= 1001
 
 
 def test_work_gives_way_to_the_search_of_a_client_who_has_used_less(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,8 +35,8 @@ def test_work_gives_way_to_the_search_of_a_client_who_has_used_less(monkeypatch:
     monkeypatch.setattr("dragoman.serve.processor.SLICE_SECONDS", 0.0)
     used, events = ProcessorTime(), list[str]()
     heavy, light = ("heavy", False), ("light", False)
-    used.charge(heavy, 1.0)
-    used.charge(light, 0.0)
+    used.used.charge(heavy, 1.0)
+    used.used.charge(light, 0.0)
 
     def work() -> None:
         with used.computing(heavy):
@@ -54,11 +54,19 @@ def test_work_gives_way_to_the_search_of_a_client_who_has_used_less(monkeypatch:
     assert events == ["light works", "light has its answer", "heavy works"]
 
 
+def test_steps_of_searches_do_not_count_as_work_in_python() -> None:
+    """Whoever is translated need not wait for those who only have their languages told."""
+    used, translated = ProcessorTime(), ("translated", False)
+    with used.computing(translated):
+        used.searched.charge(translated, 1.0)
+        assert used.used(translated) < 0.5
+
+
 def test_work_that_gives_way_goes_on_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.serve.processor.SLICE_SECONDS", 0.0)
     used = ProcessorTime()
-    used.charge(("heavy", False), 1.0)
-    used.charge(("light", False), 0.0)
+    used.used.charge(("heavy", False), 1.0)
+    used.used.charge(("light", False), 0.0)
     with used.searching(("light", False)), used.computing(("heavy", False)):
         used.look()  # which ends, though the search does not
         assert GIVE_WAY_SECONDS < 1.0
@@ -67,7 +75,7 @@ def test_work_that_gives_way_goes_on_after_a_while(monkeypatch: pytest.MonkeyPat
 def test_one_thread_computes_at_a_time_and_whoever_used_least_is_next() -> None:
     used, begun = ProcessorTime(), list[str]()
     for name, seconds in (("much", 3.0), ("some", 2.0), ("little", 1.0)):
-        used.charge((name, False), seconds)
+        used.used.charge((name, False), seconds)
 
     def work(name: str) -> None:
         with used.computing((name, False)):

@@ -18,7 +18,7 @@ from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
-from dragoman.serve.processor import ProcessorTime
+from dragoman.serve.processor import AHEAD_SECONDS, Used
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
     FRESH_SECONDS,
@@ -282,9 +282,9 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
 
 @pytest.fixture
 def measured() -> BatchScheduler:
-    """A scheduler of 100 tokens a second, which takes in 600 tokens for a deadline of 8 s. It does not run."""
+    """A scheduler of 125 tokens a second, which takes in 600 tokens for a deadline of 8 s. It does not run."""
     scheduler = BatchScheduler(threads=1)
-    scheduler.speed = Speed(100.0, 100.0, measured=True)
+    scheduler.speed = Speed(125.0, 125.0, measured=True)
     return scheduler
 
 
@@ -307,13 +307,13 @@ def test_a_client_waits_for_its_own_work_and_leaves_room_for_others(measured: Ba
             measured.admitted(RequestHandle(measured, client="heavy"), 300, is_small=True),
         ):
             pass
-        assert refused.value.retry_after == 3.0
+        assert refused.value.retry_after == 2.4
         with measured.admitted(RequestHandle(measured, client="bystander"), 100):
             with measured.admitted(RequestHandle(measured, client="bystander"), 20):
                 pass
             with pytest.raises(Overloaded) as refused, measured.admitted(RequestHandle(measured, client="new"), 250):
                 pass
-            assert refused.value.retry_after == 4.5  # (250 - 100) tokens, of which a third of the speed is its own
+            assert refused.value.retry_after == 3.6  # (250 - 100) tokens, of which a third of the speed is its own
 
 
 def test_a_request_that_is_given_up_holds_nothing_whatever_its_thread_does(measured: BatchScheduler) -> None:
@@ -424,10 +424,13 @@ def test_steps_are_shared_by_time_where_they_are_large() -> None:
     def batch(rows: int, *clients: str, background: bool = False) -> Any:
         return SimpleNamespace(rows=rows, clients=frozenset((client, background) for client in clients))
 
-    used, had, heavy, light = ProcessorTime(), Counter[str](), batch(640, "heavy"), batch(5, "light")
+    used, had, heavy, light = Used(), Counter[str](), batch(640, "heavy"), batch(5, "light")
     used.charge(("heavy", False), 0.01)
-    assert turn_of([batch(100, "heavy"), light], used) == [batch(100, "heavy"), light]  # small enough for all
+    assert turn_of([batch(100, "heavy"), light], used) == [light, batch(100, "heavy")]  # small enough for all
     assert turn_of([heavy, light], used) == [light]
+    used.charge(("heavy", False), AHEAD_SECONDS)
+    assert turn_of([batch(100, "heavy"), light], used) == [light]  # who used much more waits all the same
+    used.charge(("light", False), AHEAD_SECONDS)
 
     def step(going: list[Any]) -> None:
         users = [user for one in turn_of(going, used) for user in one.clients]
@@ -439,7 +442,7 @@ def test_steps_are_shared_by_time_where_they_are_large() -> None:
         step([heavy, light])
     assert had["light"] / had["heavy"] == pytest.approx(10, rel=0.2)
     document = batch(640, "document", background=True)
-    used, had = ProcessorTime(), Counter()
+    used, had = Used(), Counter()
     for _ in range(400):
         step([heavy, document])
     assert had["heavy"] / had["document"] == pytest.approx(8, rel=0.3)

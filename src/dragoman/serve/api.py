@@ -21,7 +21,7 @@ from dragoman.progress import say
 from dragoman.serve.clients import Client, anonymous, key_of
 from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, SERVER_FAULTS, ApiError
-from dragoman.serve.http import closing_files, parameters_of, read_body
+from dragoman.serve.http import body_length, closing_files, parameters_of, read_body
 from dragoman.serve.logs import traced
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle, TooMuch
 from dragoman.serve.state import Server
@@ -207,7 +207,7 @@ class Api:
             if (seconds := server.handlers.seconds_until(client.name)) > MOST_SECONDS_UNTIL_BEGUN:
                 raise Overloaded(seconds)
             if operation.translates:
-                server.service.scheduler.check_room(client.name)
+                server.service.scheduler.check_room(client.name, body_length(request))
             with server.bodies.lease(client.name, server.limits.bodies_bytes) as take:
                 body = await read_body(request, server.limits, take, files=files)
                 handle = handle_of(server, client)

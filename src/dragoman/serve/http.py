@@ -28,15 +28,20 @@ def route_path(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", "")) or "/"
 
 
+def body_length(request: Request) -> int:
+    """The number of bytes that a body is to have; 0 where its client does not say so."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdigit() else 0
+
+
 async def read_body(request: Request, limits: Limits, take: Callable[[int], bool], *, files: bool) -> bytes:
     """The bytes of a body. `take`: takes room for some; False where there is none.
 
     Raises ApiError for a body that is too large (413), too slow (408), or too much beside others (429).
     """
     most = limits.body_bytes + (limits.file_bytes if files else 0)
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > most:
-        raise ApiError(413, f"The body has {int(length):,} bytes: at most {most:,} are read")
+    if (length := body_length(request)) > most:
+        raise ApiError(413, f"The body has {length:,} bytes: at most {most:,} are read")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):

@@ -51,12 +51,12 @@ BACKGROUND_EVERY = 8
 """One in so many batches is a document's, however many requests wait (of time: `fairness.BACKGROUND_WEIGHT`)."""
 STEP_ROWS = 256
 """Rows of a step beyond which clients take turns at it: a single sentence need not wait for a thousand others."""
-ADMITTED = 0.75
+ADMITTED = 0.6
 """Share of the deadline in which all that was taken in can be done."""
 SMALLEST_ROOM = 1 / 16
 """Share of the capacity that has to be free for a single text, however long it is."""
-SMALLEST_TOKENS = 4
-"""Source tokens of a small text."""
+BYTES_PER_TOKEN = 8
+"""Bytes of a request for each of its source tokens, about, before it is read."""
 WRONG_GUESS = 2.0
 """A request may be so many times as large as was guessed before it is admitted anew: what was begun is not given up for
 less."""
@@ -283,17 +283,18 @@ class Speed:
 
 
 def turn_of(going: Sequence[RunningBatch], used: Used) -> list[RunningBatch]:
-    """The batches that take a step now: all of them, or, where these are too many rows, those of whoever has used least
-    processor time, and others that still fit."""
+    """The batches that take a step now: that of whoever has used least time for steps, and others that still fit, of
+    those who have not used much more: with each row a step takes longer."""
     if not going:
         return []
     seconds = {id(batch): used.least(batch.clients) for batch in going}
     least = min(seconds.values())
-    going = [one for one in going if seconds[id(one)] <= least + AHEAD_SECONDS]
     chosen: list[RunningBatch] = []
     for batch in sorted(going, key=lambda batch: seconds[id(batch)]):
+        if seconds[id(batch)] > least + AHEAD_SECONDS:
+            break
         fits = sum(one.rows for one in chosen) + batch.rows <= STEP_ROWS
-        if fits or seconds[id(batch)] <= min(seconds.values()):
+        if fits or seconds[id(batch)] <= least:
             chosen.append(batch)
     return chosen
 
@@ -358,10 +359,12 @@ class BatchScheduler:
                 handle.held = handle.left = 0
                 handle.guess = None  # its thread may still be at work, and holds nothing any more
 
-    def check_room(self, client: str) -> None:
-        """Raises Overloaded where there is no room for a client's next request, however small it is."""
+    def check_room(self, client: str, size: int) -> None:
+        """Raises Overloaded where there is no room for a client's next request of so many bytes. Where there is some,
+        it is read and judged by its tokens."""
         speed = self.speed.tokens_per_second
-        if self.shares.room(client, self._capacity(speed)) < SMALLEST_TOKENS:
+        capacity = self._capacity(speed)
+        if self.shares.room(client, capacity) < min(1 + size / BYTES_PER_TOKEN, SMALLEST_ROOM * capacity):
             raise Overloaded(max(1.0, self.shares.held[client] / speed))
 
     def _capacity(self, speed: float) -> float:
