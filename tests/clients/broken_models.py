@@ -1,6 +1,6 @@
 """Models of Hugging Face with one thing broken, imported here and loaded by transformers: what it refuses is refused.
 
-    python -m tests.clients.broken_models COUNT [--seed N] [--show]
+    python -m tests.clients.broken_models COUNT [--seed N] [--log FILE] [--show]
 
 Each draw takes a small model at random weights, of any family that is imported, and changes one thing in its weights,
 its config.json or its generation_config.json, or nothing. Then
@@ -9,7 +9,8 @@ its config.json or its generation_config.json, or nothing. Then
 - it is refused where transformers refuses the folder, or would draw a weight at random;
 - where both take it, greedy and beam translations are equal, with the settings of the file and with others.
 
-It prints what came of the draws, and ends with 1 where one was wrong.
+It prints what came of the draws, and ends with 1 where one was wrong. With `--log` the same command again does what is
+missing: draws that a line of the file has are not done twice, unless they were wrong.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -257,8 +258,8 @@ def a_setting(draft: Draft) -> str:
 
 
 SEARCHES: dict[str, list[Any]] = {
-    "bad_words_ids": [[["pad"]], [["unk"]], [["eos"]], [["pad"], ["unk"]], [[7]], [[7, 8]], [], "x", [[]]],
-    "begin_suppress_tokens": [[], [7], ["pad"], ["unk"], ["eos"]],
+    "bad_words_ids": [[["pad"]], [["unk"]], [["eos"]], [["pad"], ["unk"]], [[7]], [[7, 8]], [], "x", [[]], {}],
+    "begin_suppress_tokens": [[], [7], {}, "x", ["pad"], ["unk"], ["eos"]],
     "bos_token_id": [0, 5, None],
     "cache_implementation": ["dynamic", "nonsense"],
     "decoder_start_token_id": [0, 3, None],
@@ -267,10 +268,10 @@ SEARCHES: dict[str, list[Any]] = {
     "early_stopping": [True, False, "never", "sometimes"],
     "encoder_no_repeat_ngram_size": [0, 2],
     "encoder_repetition_penalty": [1.0, 1.5],
-    "eos_token_id": [0, 1, 2, None, [2]],
+    "eos_token_id": [0, 1, 2, None, [2], []],
     "exponential_decay_length_penalty": [[5, 1.5], None],
-    "forced_bos_token_id": [0, 5, "eos", None, 10**6],
-    "forced_eos_token_id": ["eos", 5, None, ["eos"]],
+    "forced_bos_token_id": [0, 5, "eos", None, 10**6, []],
+    "forced_eos_token_id": ["eos", 5, None, ["eos"], []],
     "guidance_scale": [1.0, 2.0],
     "length_penalty": [0.0, 0.6, 1.0, 2.0, -1.0, "x"],
     "max_length": [5, 20, 30, 1, 0, -3, "x"],
@@ -288,9 +289,11 @@ SEARCHES: dict[str, list[Any]] = {
     "remove_invalid_values": [True],
     "renormalize_logits": [True, False],
     "repetition_penalty": [1.0, 1.3, 0.7],
-    "sequence_bias": [[[[5], -2.0]]],
+    "sequence_bias": [[[[5], -2.0]], [], {}],
+    "constraints": [[]],
+    "force_words_ids": [[]],
     "stop_strings": [["x"]],
-    "suppress_tokens": [["pad"], ["unk"], ["pad", "unk"], [7, 8], [], ["eos"]],
+    "suppress_tokens": [["pad"], ["unk"], ["pad", "unk"], [7, 8], [], ["eos"], {}, "x", [[7]]],
     "temperature": [0.5],
     "top_k": [10],
     "use_cache": [False],
@@ -434,14 +437,14 @@ def generated(both: Both, text: str, told: dict[str, Any], ban_unk: bool, settin
     return both.ours.tokenizers.tgt.decode(both.ours_of(written)), None if scores is None else float(scores[0])
 
 
-def draws(count: int, seed: int) -> Iterator[Outcome]:
-    """Draws over all families in turn, each a pure function of the seed and its number."""
+def draws(numbers: Iterable[int], seed: int) -> Iterator[Outcome]:
+    """The draws of these numbers, families in turn; each is a pure function of the seed and its number."""
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         templates: dict[str, Template] = {}
-        for number in range(count):
+        for number in numbers:
             family = list(FAMILIES)[number % len(FAMILIES)]
             if family not in templates:
                 templates[family] = Template(family, folder / str(len(templates)), random.Random(seed))
@@ -457,20 +460,28 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
+    parser.add_argument("--log", type=Path, help="a line of JSON for each draw; those that it has are not done again")
     parser.add_argument("--show", action="store_true", help="what was refused here alone")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    counts: collections.Counter[str] = collections.Counter()
-    wrong, begun = 0, time.monotonic()
-    for outcome in draws(given.count, given.seed):
-        counts[outcome.result] += 1
+    log = given.log
+    lines = log.read_text(encoding="utf-8").splitlines() if log and log.exists() else []
+    outcomes = {line["number"]: Outcome(*line["outcome"]) for line in map(json.loads, lines)}
+    numbers = [number for number in range(given.count) if number not in outcomes or outcomes[number].wrong]
+    begun = time.monotonic()
+    for number, outcome in zip(numbers, draws(numbers, given.seed), strict=True):
+        outcomes[number] = outcome
         if outcome.wrong:
-            wrong += 1
-            print(f"WRONG {outcome.what}\n      {outcome.wrong}")
+            print(f"WRONG {number} {outcome.what}\n      {outcome.wrong}", flush=True)
         elif given.show and outcome.result == "refused here alone":
-            print(f"{outcome.what}\n      {outcome.message}")
+            print(f"{outcome.what}\n      {outcome.message}", flush=True)
+        if log:
+            with log.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps({"number": number, "outcome": outcome}) + "\n")
         if time.monotonic() - begun > given.seconds:
             break
+    counts = collections.Counter(outcome.result for outcome in outcomes.values())
+    wrong = sum(bool(outcome.wrong) for outcome in outcomes.values())
     print(f"seed {given.seed}: {counts.total()} draws, {wrong} wrong; {dict(counts)}")
     return bool(wrong)
 

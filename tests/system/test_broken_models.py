@@ -30,7 +30,7 @@ DRAWS = 55
 
 
 def test_what_transformers_refuses_is_refused_and_the_rest_is_equal() -> None:
-    outcomes = list(broken_models.draws(DRAWS, seed=7))
+    outcomes = list(broken_models.draws(range(DRAWS), seed=7))
     assert [outcome for outcome in outcomes if outcome.wrong] == []
     results = {outcome.result for outcome in outcomes}
     assert results >= {"equal", "both refuse", "refused here alone"}, results
@@ -85,6 +85,7 @@ def imported(folder: Path) -> Imported:
         ({"num_beams": 3, "num_return_sequences": 2}, {"n_best": 2}),
         ({"bad_words_ids": [["pad"]]}, {}),
         ({"suppress_tokens": [1]}, {"ban_unk": True}),
+        ({"suppress_tokens": [], "begin_suppress_tokens": [], "top_k": 50}, {"beam_size": 1}),
     ],
 )  # fmt: skip
 def test_a_search_is_taken(told: dict[str, Any], taken: dict[str, Any], changed: Callable[..., Path]) -> None:
@@ -101,7 +102,11 @@ def test_a_search_is_taken(told: dict[str, Any], taken: dict[str, Any], changed:
         ("bad_words_ids", [[7]]), ("begin_suppress_tokens", [1]), ("do_sample", True), ("num_beams", "x"),
         ("encoder_no_repeat_ngram_size", 3), ("forced_bos_token_id", 5), ("length_penalty", -1.0), ("max_length", 1),
         ("repetition_penalty", 1.5), ("sequence_bias", [[[5], -2.0]]), ("suppress_tokens", [9]), ("eos_token_id", 4),
-        ("decoder_start_token_id", 3), ("min_length", -1), ("no_one_knows", 1),
+        ("decoder_start_token_id", 3), ("min_length", -1), ("no_one_knows", 1), ("is_assistant", True), ("top_k", []),
+        ("bad_words_ids", []), ("bad_words_ids", [[]]), ("bad_words_ids", {}), ("suppress_tokens", {}),
+        ("suppress_tokens", [True]), ("begin_suppress_tokens", "x"), ("sequence_bias", {}), ("sequence_bias", []),
+        ("constraints", []), ("force_words_ids", []), ("forced_bos_token_id", []), ("forced_eos_token_id", []),
+        ("forced_eos_token_id", False), ("bos_token_id", [None]), ("output_hidden_states", "x"),
     ],
 )  # fmt: skip
 def test_a_search_that_is_not_ours_is_refused_by_name(name: str, value: Any, changed: Callable[..., Path]) -> None:

@@ -57,34 +57,33 @@ SEARCH_TAKEN = _names(
     """
     bad_words_ids begin_suppress_tokens bos_token_id decoder_start_token_id early_stopping eos_token_id
     forced_bos_token_id forced_eos_token_id length_penalty max_length max_new_tokens min_length min_new_tokens
-    no_repeat_ngram_size num_beams num_return_sequences pad_token_id repetition_penalty suppress_tokens
+    no_repeat_ngram_size num_beams num_return_sequences pad_token_id repetition_penalty suppress_tokens top_k
     """
 )
 """Keys of generation_config.json that `search` takes, or refuses for their values."""
 SEARCH_UNUSED = _names(
     """
     _from_model_config _commit_hash transformers_version use_cache cache_implementation cache_config max_cache_len
-    temperature top_k top_p min_p top_h typical_p epsilon_cutoff eta_cutoff remove_invalid_values output_attentions
-    output_hidden_states output_scores output_logits return_dict_in_generate is_assistant num_assistant_tokens
-    num_assistant_tokens_schedule assistant_confidence_threshold max_matching_ngram_size assistant_lookbehind
-    target_lookbehind assistant_ensemble_weight compile_config disable_compile
+    temperature top_p min_p top_h typical_p epsilon_cutoff eta_cutoff remove_invalid_values output_attentions
+    output_scores output_logits return_dict_in_generate num_assistant_tokens num_assistant_tokens_schedule
+    assistant_confidence_threshold max_matching_ngram_size assistant_lookbehind target_lookbehind
+    assistant_ensemble_weight compile_config disable_compile
     """
 )
 """Keys of generation_config.json that change no translation: caches and compilation, settings of sampling (which
 itself is refused) and of an assistant (which no file brings), and what a result holds besides."""
 SEARCH_NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "constraints": ([],),
     "diversity_penalty": (0,),
     "do_sample": (False,),
     "encoder_no_repeat_ngram_size": (0,),
     "encoder_repetition_penalty": (1,),
-    "force_words_ids": ([],),
     "guidance_scale": (1,),
+    "is_assistant": (False,),
     "low_memory": (False,),
     "num_beam_groups": (1,),
+    "output_hidden_states": (False, True),
     "penalty_alpha": (0,),
     "renormalize_logits": (False,),
-    "sequence_bias": ({}, []),
     "token_healing": (False,),
     "use_mtp": (False,),
 }
@@ -173,6 +172,8 @@ def _beam(told: Mapping[str, Any], ids: Ids) -> Parts:
     beam = _number(told, "num_beams", 1, 1)
     yield ("num_beams", beam) if isinstance(beam, Refused) else ("beam_size", beam)
     alpha = _number(told, "length_penalty", 1.0, 0.0, float)
+    if isinstance(candidates := _number(told, "top_k", 50, -1, float), Refused):  # of sampling, and compared always
+        yield "top_k", candidates
     stopping = told.get("early_stopping", False)
     if not isinstance(stopping, bool | str) or stopping not in STOPPING:
         yield "early_stopping", Refused(f"{_shown(stopping)} is none of {', '.join(map(str, STOPPING))}")
@@ -220,8 +221,8 @@ def _bans(told: Mapping[str, Any], ids: Ids) -> Parts:
     """`<pad>` and `<s>` are never written here, and `<unk>` need not be; other tokens are free."""
     never = {ids.pad, ids.start} - {ids.eos}
     free = {"bad_words_ids": {*never, ids.unk}, "suppress_tokens": {*never, ids.unk}, "begin_suppress_tokens": never}
-    single = told.get("bad_words_ids", [])
-    if not isinstance(single, list) or not all(isinstance(item, list) and item for item in single):
+    single = told.get("bad_words_ids", [[ids.eos]])
+    if not isinstance(single, list) or not single or not all(isinstance(item, list) and item for item in single):
         yield "bad_words_ids", Refused(f"{_shown(single)} is no list of lists of ids")
         single = []
     words = [item for item in single if item != [ids.eos]]  # which it leaves out
@@ -230,7 +231,7 @@ def _bans(told: Mapping[str, Any], ids: Ids) -> Parts:
     for name, values in banned.items():
         if not isinstance(values, list):
             yield name, Refused(f"{_shown(values)} is no list of ids")
-        elif others := [value for value in values if not isinstance(value, int) or value not in free[name]]:
+        elif others := [value for value in values if type(value) is not int or value not in free[name]]:
             yield name, Refused(f"{_shown(others)}: no setting here forbids these tokens")
         elif ids.unk in values:
             yield "ban_unk", True
@@ -244,8 +245,10 @@ def _ids(told: Mapping[str, Any], ids: Ids) -> Parts:
         ("pad_token_id", told.get("pad_token_id"), (ids.pad, None)),
         ("forced_eos_token_id", told.get("forced_eos_token_id"), (ids.eos, [ids.eos], None)),
     ):
-        if value not in wanted:
+        if repr(value) not in map(repr, wanted):  # False is no 0, which may be </s>
             yield name, Refused(f"{_shown(value)}, where the model has {_shown(wanted[0])}")
+    if type(begin := told.get("bos_token_id", 0)) is not int:
+        yield "bos_token_id", Refused(f"{_shown(begin)} is no id")
     first = told.get("forced_bos_token_id")
     if first is not None and first not in [*ids.first]:
         yield "forced_bos_token_id", Refused(f"{_shown(first)}: no translation of this model begins with it here")
