@@ -128,6 +128,29 @@ def test_scores_choose_and_weigh_pairs(tmp_path: Path) -> None:
         list(kept.pairs())
 
 
+def test_pairs_that_weights_leave_out_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a file of weights, of a score and of a mixture, once however often they are read."""
+    files = {}
+    for name in ("src", "tgt", "weights"):
+        files[name] = tmp_path / name
+        files[name].write_text("0\n1\n0.5\n2\n0.5\n", encoding="utf-8")
+    text = FilesSource(src=str(files["src"]), tgt=str(files["tgt"]), weights=str(files["weights"]))
+    table = tmp_path / "a.tsv"
+    table.write_text("a\tx\t0\nb\ty\t1\n", encoding="utf-8")
+    scored = TsvSource(path=str(table), score_column=3, weighted=True)
+    mixture = MixSource(sources=[text.unweighted(), scored.unweighted()], weights=[0, 1])
+    for source, kept in ((text, 4), (scored, 1), (mixture, 2), (text, 4)):
+        assert len(list(source.pairs())) == kept
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition("/")[2] for line in lines] == [
+        "weights: 2 of 5 pairs are left out: by their weights",
+        "a.tsv: 1 of 2 pairs are left out: by their weights",
+        "tgt: 5 of 5 pairs are left out: by their weights",
+    ]
+    assert list(MixSource(sources=[text, scored]).pairs())
+    assert not capsys.readouterr().err
+
+
 def test_records_of_the_hub(tmp_path: Path) -> None:
     """The two ways: an object of languages under `translation`, or a column for each side."""
     jsonl, parquet = tmp_path / "a.jsonl", tmp_path / "a.parquet"

@@ -90,7 +90,7 @@ class MixSource(SourceList, PairSource):
     def pairs(self) -> Iterator[Pair]:
         number = itertools.count(1)
         for part, weight in zip(self.sources, self.passes(), strict=True):
-            for pair in repeated((pair, weight) for pair in part.pairs()):
+            for pair in repeated(part, ((pair, weight) for pair in part.pairs())):
                 yield pair._replace(line=next(number))
 
     def unweighted(self) -> "MixSource":

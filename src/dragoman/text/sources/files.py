@@ -13,7 +13,7 @@ from typing import Literal
 from dragoman.config import settings
 from dragoman.errors import Error, show
 from dragoman.text.lines import find, is_same_file, lines_of_text, read_lines
-from dragoman.text.sources.base import Pair, PairSource
+from dragoman.text.sources.base import Pair, PairSource, say_left_out
 
 MAX_WEIGHT = 1000.0
 """A pair that comes more often than that in an epoch is a mistake."""
@@ -38,7 +38,7 @@ class FilesSource(PairSource):
 
     def pairs(self) -> Iterator[Pair]:
         pairs = _pairs_of_files(find(self.src), find(self.tgt))
-        return pairs if self.weights is None else repeated(_with_weights(pairs, find(self.weights)))
+        return pairs if self.weights is None else repeated(self, _with_weights(pairs, find(self.weights)))
 
     def unweighted(self) -> "FilesSource":
         return replace(self, weights=None)
@@ -83,11 +83,13 @@ def _with_weights(pairs: Iterator[Pair], weights: Path) -> Iterator[tuple[Pair, 
         yield pair, weight
 
 
-def repeated(weighted: Iterable[tuple[Pair, float]]) -> Iterator[Pair]:
+def repeated(source: PairSource, weighted: Iterable[tuple[Pair, float]]) -> Iterator[Pair]:
     """Each pair as often as its weight says; a fraction is added to the next weight: with 0.5, every other pair."""
-    total, given = 0.0, 0
+    read, total, given, left_out = 0, 0.0, 0, 0
     for pair, weight in weighted:
-        total += weight
-        while given < math.floor(total + 1e-9):
-            given += 1
-            yield pair
+        read, total = read + 1, total + weight
+        times = math.floor(total + 1e-9) - given
+        given += times
+        left_out += times == 0
+        yield from itertools.repeat(pair, times)
+    say_left_out(source, left_out, read, "by their weights")

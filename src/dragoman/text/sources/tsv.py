@@ -1,6 +1,5 @@
 """Pairs in the columns of one file of tab-separated values. A ragged table stops the reading."""
 
-import functools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error, show
-from dragoman.progress import say
+from dragoman.errors import Error
 from dragoman.text.lines import read_lines
-from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
+from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line, say_left_out
 from dragoman.text.sources.files import MAX_WEIGHT, repeated
 
 
@@ -38,7 +36,7 @@ class TsvSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         kept = self._high(path)
-        return repeated(kept) if self.weighted else (pair for pair, _ in kept)
+        return repeated(self, kept) if self.weighted else (pair for pair, _ in kept)
 
     def unweighted(self) -> "TsvSource":
         return replace(self, weighted=False)
@@ -52,8 +50,7 @@ class TsvSource(SingleFileSource):
                 yield pair, score
             else:
                 below += 1
-        if below:
-            _say_once(f"{show(path)}: {below:,} of {read:,} pairs are left out: below min_score {self.min_score:g}")
+        say_left_out(self, below, read, f"below min_score {self.min_score}")
 
     def _scored(self, path: Path) -> Iterator[tuple[Pair, float]]:
         needed = max(self.src_column, self.tgt_column, self.score_column or 0)
@@ -82,12 +79,6 @@ class TsvSource(SingleFileSource):
                     f"a weight of {score:g}", f"give one from 0 to {MAX_WEIGHT:g}", file=path, line=number
                 )
             yield Pair(number, src, tgt), score
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    """Say it, as a corpus is read several times."""
-    say(text)
 
 
 def _number(text: str, path: Path, line: int, column: int) -> float:
