@@ -57,6 +57,16 @@ class Weights:
             raise Error.CANNOT_IMPORT(f"the weights have no {name}")
         return found
 
+    def of_shape(self, name: str, *sizes: int | None) -> Tensor:
+        """A tensor of these sizes; None: any. Raises DragomanError for another shape."""
+        tensor = self[name]
+        if tensor.dim() != len(sizes) or any(
+            size not in (None, there) for size, there in zip(sizes, tensor.shape, strict=True)
+        ):
+            wanted = ", ".join("any" if size is None else str(size) for size in sizes)
+            raise Error.MISMATCH(f"{name} is {tuple(tensor.shape)}, for ({wanted}) here")
+        return tensor
+
     def left(self) -> list[str]:
         """Reasons to refuse: each tensor that nobody has asked for."""
         return [f"{name}: nothing here has its part" for name in sorted(self.tensors.keys() - self.asked)]
@@ -117,6 +127,20 @@ def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_
     if src is None or tgt is None:
         raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` what it translates", file=folder)
     return src, tgt
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Raises DragomanError for another value of a setting."""
+    if type(value) is not int:
+        raise Error.CANNOT_IMPORT(f"{name}: {value!r} is no whole number")
+    return value
+
+
+def texts(value: Any, name: str) -> list[str]:
+    """A list of texts; empty for none. Raises DragomanError for another value of a setting."""
+    if not isinstance(value or [], list) or not all(isinstance(text, str) for text in value or []):
+        raise Error.CANNOT_IMPORT(f"{name}: {value!r} is no list of texts")
+    return value or []
 
 
 def fill_modules(modules: Iterable[tuple[nn.Module, str]], weights: Weights) -> None:

@@ -16,7 +16,18 @@ from torch import Tensor
 from dragoman import config
 from dragoman.errors import Error
 from dragoman.export.parameter_names import named
-from dragoman.importing.base import Imported, Weights, fill_modules, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.base import (
+    Imported,
+    Weights,
+    fill_modules,
+    fill_rows,
+    languages_of,
+    positions,
+    refusal,
+    texts,
+    tying,
+    whole_number,
+)
 from dragoman.importing.safetensors_files import read_all
 from dragoman.importing.vocabularies import Sides, tokenizer_of
 from dragoman.inference.loading import build_model
@@ -60,6 +71,9 @@ SILENT = re.compile(
     "(low|high)_freq_factor|original_max_position_embeddings|rotary_theta_local|rotary_dim_global"
 )
 """Settings that say nothing about the probabilities of what the others allow."""
+BIASES = {"add_qkvbias": r"linear_\w+\.weight$", "add_final_linear_bias": r"final_linear\.weight$",
+          "add_ffnbias": r"\.mlp\.\w+\.weight$", "layer_norm": r"norm\.weight$"}  # fmt: skip
+"""Settings that say which of the weights with these names have a bias."""
 TRAINING_ONLY = {"filtertoolong", "filtertooshort", "switchout", "tokendrop", "tokenmask", "clean"}
 """Transforms that leave a text as it is when it is translated."""
 
@@ -137,7 +151,7 @@ def _reasons(settings: dict[str, Any], where: str = "model") -> Iterator[str]:
 
 def _other_reasons(described: dict[str, Any]) -> Iterator[str]:
     """The parts of the treatment of texts, and of numbers, that have no counterpart here."""
-    for name in described.get("transforms") or []:
+    for name in texts(described.get("transforms"), "config.json: transforms"):
         if name != "sentencepiece" and name not in TRAINING_ONLY:
             yield f"transforms: {name}, which nothing here does"
     cutting = _section(_section(described, "transforms_configs"), "sentencepiece")
@@ -165,7 +179,11 @@ def _settings(
         return first
 
     src, tgt, output = matrices
-    d_model, heads = src.size(1), int(of_both("heads", 8))
+    d_model, heads = src.size(1), whole_number(of_both("heads", 8), "heads")
+    d_ff = len(weights.of_shape("encoder.transformer_layers.0.mlp.gate_up_proj.weight", None, d_model))
+    for name, size in (("hidden_size", d_model), ("transformer_ff", d_ff)):
+        if (said := of_both(name, size)) != size:
+            reasons.append(f"{name} is {said}, and the weights have {size}")
     if heads < 1 or d_model % heads or of_both("head_dim", None) not in (None, d_model // heads):
         reasons.append(f"heads: {heads}, of {d_model} features together, are known where they have equal shares")
     activation, norm = str(of_both("mlp_activation_fn", "relu")), str(of_both("layer_norm", "standard"))
@@ -178,7 +196,7 @@ def _settings(
         "d_model": d_model,
         "num_heads": heads,
         "num_kv_heads": of_both("heads_kv", None),
-        "d_ff": weights["encoder.transformer_layers.0.mlp.gate_up_proj.weight"].size(0),
+        "d_ff": d_ff,
         "num_encoder_layers": _layers(weights, "encoder", encoder.get("layers", model.get("layers")), reasons),
         "num_decoder_layers": _layers(weights, "decoder", decoder.get("layers", model.get("layers")), reasons),
         "activation": ACTIVATIONS.get(activation),
@@ -187,11 +205,26 @@ def _settings(
         "norm_placement": "pre",
         "position": position,
         "tie_embeddings": tying(src, tgt, output, sides.tgt_rows, sides.tokenizers.shared),
-        "scale_embeddings": str(scheme).startswith("Sinusoidal") or bool(model.get("embeddings", {}).get("normalize")),
+        "scale_embeddings": str(scheme).startswith("Sinusoidal")
+        or bool(_section(model, "embeddings").get("normalize")),
         "src_end": False,
         "output_bias": "generator.bias" in weights,
     }
-    return settings, reasons + problems
+    return settings, [*reasons, *problems, *_bias_reasons(model, weights)]
+
+
+def _bias_reasons(model: dict[str, Any], weights: Weights) -> Iterator[str]:
+    """The biases that config.json says to be there and that are missing, or the other way round."""
+    for name in weights.tensors:
+        side, _, rest = name.partition(".")
+        setting = next((setting for setting, pattern in BIASES.items() if re.search(pattern, rest)), None)
+        if side not in ("encoder", "decoder") or setting is None:
+            continue
+        said = {"layer_norm": None, **model, **_section(model, side)}.get(setting)
+        is_there = f"{name.removesuffix('weight')}bias" in weights
+        wanted = said != "rms" if setting == "layer_norm" else said
+        if wanted is not None and bool(wanted) != is_there and not name.endswith("linear_keys.weight"):
+            yield f"{name.removesuffix('weight')}bias: {'it is there' if is_there else 'missing'}, by {setting}: {said}"
 
 
 def _layers(weights: Weights, side: str, said: Any, reasons: list[str]) -> int:
@@ -221,13 +254,16 @@ def _position(model: dict[str, Any], rope: dict[str, Any], weights: Weights) -> 
 def _table(weights: Weights, side: str) -> Tensor:
     """The positions of a side, (length, d_model)."""
     learned = f"{side}_emb.pe.weight"
-    return weights[learned] if learned in weights else weights[f"{side}_emb.pe.pe"].squeeze(1)
+    width = weights.of_shape("src_emb.embeddings.weight", None, None).size(1)
+    if learned in weights:
+        return weights.of_shape(learned, None, width)
+    return weights.of_shape(f"{side}_emb.pe.pe", None, 1, width).squeeze(1)
 
 
 def _decoding(described: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The settings of its search, those of its configuration for inference and else its own."""
     told = _section(described, "inference")
-    penalty = PENALTIES.get(told.get("length_penalty", "avg"))
+    penalty = PENALTIES.get(str(told.get("length_penalty", "avg")))
     known = {"beam_size", "length_penalty", "alpha", "min_length", "n_best", "ban_unk_token", "block_ngram_repeat"}
     still = {"max_length", "batch_size", "batch_type", "world_size", "gpu_ranks", "verbose", "compute_dtype", "seed"}
     left = [f"inference.{name}: {value}" for name, value in told.items() if value and name not in known | still]
@@ -259,7 +295,7 @@ def _sides(folder: Path, described: dict[str, Any], spm: Sequence[Path], matrice
     for ours, name in theirs.items():
         if specials.get(name, ours) != ours:
             raise refusal(folder, [f"vocab.json: specials.{name}: {specials[name]!r}, where {ours} is known"])
-    pad = specials.get("pad_token", "<blank>")
+    [pad] = texts([specials.get("pad_token", "<blank>")], "vocab.json: specials.pad_token")
     tokens = []
     for side, matrix in zip(("src", "tgt"), matrices, strict=False):
         found = vocabulary.get(side)
@@ -278,7 +314,7 @@ def _sides(folder: Path, described: dict[str, Any], spm: Sequence[Path], matrice
 
 def _models(folder: Path, described: dict[str, Any]) -> list[Path]:
     """The SentencePiece models that its transforms name, in the folder whatever folder they were in."""
-    if "sentencepiece" not in (described.get("transforms") or []):
+    if "sentencepiece" not in texts(described.get("transforms"), "config.json: transforms"):
         return []
     cutting = _section(_section(described, "transforms_configs"), "sentencepiece")
     names = [cutting.get(f"{side}_subword_model") for side in ("src", "tgt")]
@@ -312,7 +348,7 @@ def _fill(model: Transformer, weights: Weights, sides: Sides, matrices: Matrices
     fill_rows(model.tgt_embedding.tokens.embedding.weight, matrices.tgt, sides.tgt_rows)
     fill_rows(model.output.weight, matrices.output, sides.tgt_rows)
     if model.output.bias is not None:
-        fill_rows(model.output.bias, weights["generator.bias"], sides.tgt_rows)
+        fill_rows(model.output.bias, weights.of_shape("generator.bias", len(matrices.output)), sides.tgt_rows)
     for side, embedding in (("src", model.src_embedding), ("tgt", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             embedding.positions.embedding.weight.copy_(_table(weights, side))

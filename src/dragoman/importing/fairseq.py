@@ -4,6 +4,7 @@ A folder holds `fairseq.json` (settings, dictionaries) and `model.safetensors`; 
 What the settings say has to have a counterpart here, as every tensor has. A translation begins with `</s>` there.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,18 @@ from torch import Tensor
 from dragoman import config
 from dragoman.errors import Error
 from dragoman.export.parameter_names import named
-from dragoman.importing.base import NEVER, Imported, Weights, fill_modules, fill_rows, languages_of, refusal, tying
+from dragoman.importing.base import (
+    NEVER,
+    Imported,
+    Weights,
+    fill_modules,
+    fill_rows,
+    languages_of,
+    refusal,
+    texts,
+    tying,
+    whole_number,
+)
 from dragoman.importing.safetensors_files import read_all
 from dragoman.importing.vocabularies import Sides, languages_in, tokenizer_of
 from dragoman.inference.loading import build_model
@@ -26,7 +38,7 @@ from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 
-FILE, WEIGHTS = "fairseq.json", "model.safetensors"
+FILE, WEIGHTS, FORMAT = "fairseq.json", "model.safetensors", "fairseq-model"
 KINDS = ("TransformerModel", "TransformerEncoder", "TransformerDecoder")
 """The classes that are known, with or without `Base` at the end: others of the same tensors compute other things."""
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh"}
@@ -62,8 +74,10 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     Raises DragomanError with all the reasons why it cannot be represented exactly.
     """
     described = read_json(folder / FILE, dict)
-    told = described.get("languages") or [None, None]
-    languages = languages_of(folder, None, src_lang or told[0], tgt_lang or told[1])
+    told = texts(described.get("languages"), f"{FILE}: languages")
+    if len(told) == 2:
+        src_lang, tgt_lang = src_lang or told[0], tgt_lang or told[1]
+    languages = languages_of(folder, None, src_lang, tgt_lang)
     settings = described.get("settings")
     if not isinstance(settings, dict):
         raise Error.CANNOT_IMPORT("has no settings", file=folder / FILE)
@@ -87,8 +101,11 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
 
 def _reasons(described: dict[str, Any]) -> Iterator[str]:
     """The reasons why it is no plain translation by a Transformer."""
-    for theirs, known in zip(described.get("kinds") or [""], KINDS, strict=False):
-        if str(theirs).removesuffix("Base") != known:
+    if described.get("format") != FORMAT:
+        yield f"format: {described.get('format')!r}, where {FORMAT!r} is known"
+    kinds = texts(described.get("kinds"), f"{FILE}: kinds")
+    for theirs, known in itertools.zip_longest(kinds, KINDS, fillvalue=""):
+        if theirs.removesuffix("Base") != known:
             yield f"it is a {theirs}, where {known} is known"
     if described.get("task") != "TranslationTask":
         yield f"task: {described.get('task')}, where TranslationTask is known"
@@ -121,11 +138,23 @@ def _settings(settings: dict[str, Any], weights: Weights, sides: Sides) -> tuple
         return first
 
     src, tgt, output = _matrices(weights)
-    heads, activation = int(of_both("attention_heads", 8)), str(settings.get("activation_fn", "relu"))
+    heads, activation = (
+        whole_number(of_both("attention_heads", 8), "attention_heads"),
+        str(settings.get("activation_fn", "relu")),
+    )
     if heads < 1 or src.size(1) % heads:
         reasons.append(f"attention_heads: {heads}, of {src.size(1)} features together")
     if activation not in ACTIVATIONS:
         reasons.append(f"activation_fn: {activation}, where {', '.join(ACTIVATIONS)} are known")
+    d_ff = len(weights.of_shape("encoder.layers.0.fc1.weight", None, src.size(1)))
+    for name, size in (("embed_dim", src.size(1)), ("ffn_embed_dim", d_ff)):
+        if (said := of_both(name, size)) != size:
+            reasons.append(f"{name} is {said}, and the weights have {size}")
+    reasons += [
+        f"{name.removesuffix('weight')}bias: it is missing"
+        for name in weights.tensors
+        if ".layers." in name and name.endswith("weight") and f"{name.removesuffix('weight')}bias" not in weights
+    ]
     layers = [_layers(weights, side, part.get("layers")) for side, part in (("encoder", encoder), ("decoder", decoder))]
     position: dict[str, Any] = {"type": "sinusoidal", "layout": "fairseq", "offset": PAD_ROW + 1}
     if settings.get("no_token_positional_embeddings"):
@@ -138,7 +167,7 @@ def _settings(settings: dict[str, Any], weights: Weights, sides: Sides) -> tuple
     return {
         "d_model": src.size(1),
         "num_heads": heads,
-        "d_ff": weights["encoder.layers.0.fc1.weight"].size(0),
+        "d_ff": d_ff,
         "num_encoder_layers": layers[0],
         "num_decoder_layers": layers[1],
         "activation": ACTIVATIONS.get(activation),
@@ -170,7 +199,8 @@ def _matrices(weights: Weights) -> tuple[Tensor, Tensor, Tensor]:
 
 def _table(weights: Weights, side: str) -> Tensor:
     """The learnt positions of a side, from the one that the first token has."""
-    return weights[f"{side}.embed_positions.weight"][PAD_ROW + 1 :]
+    width = weights.of_shape(f"{side}.embed_tokens.weight", None, None).size(1)
+    return weights.of_shape(f"{side}.embed_positions.weight", None, width)[PAD_ROW + 1 :]
 
 
 def _sides(folder: Path, described: dict[str, Any], weights: Weights, spm: Sequence[Path]) -> Sides:
