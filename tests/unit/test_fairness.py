@@ -8,6 +8,8 @@ from collections import Counter
 import pytest
 
 from dragoman.serve.fairness import (
+    MOST_BEGINNINGS,
+    Beginnings,
     FairQueue,
     FairThreads,
     Shares,
@@ -189,3 +191,22 @@ def test_threads_work_for_threads_too() -> None:
         failed.result(60)
     assert threads.submit("a", lambda: 7).result(60) == 7
     threads.shutdown()
+
+
+def test_of_each_client_only_some_requests_begin_in_a_round_of_the_event_loop() -> None:
+    """A client that sends thousands of requests at once, each a matter of a millisecond: others come in between."""
+
+    async def scene() -> list[str]:
+        beginnings, begun = Beginnings(), list[str]()
+
+        async def one(client: str) -> None:
+            await beginnings.begin(client)
+            begun.append(client)
+
+        await asyncio.gather(*(one("many") for _ in range(100)), one("single"))
+        assert not beginnings._gates
+        return begun
+
+    begun = asyncio.run(scene())
+    assert len(begun) == 101
+    assert begun.index("single") <= MOST_BEGINNINGS

@@ -178,6 +178,8 @@ def test_the_service_worker_is_another_one_with_every_change_of_the_page(
             answer = await client.get(f"/{name}")
             assert answer.status_code == 200
             assert answer.headers["cache-control"] == "no-cache"
+        known = {"If-None-Match": answer.headers["etag"]}  # a browser asks whether the file that it has is the last one
+        assert (await client.get(f"/{name}", headers=known)).status_code == 304
         assert {f"page/{path.name}" for path in pages.FOLDER.glob("*.js")} - set(json.loads(files)) == {"page/sw.js"}
         assert (await client.get("/page/sw.js")).status_code == 404  # its scope would be too narrow there
 

@@ -316,6 +316,21 @@ def test_a_client_waits_for_its_own_work_and_leaves_room_for_others(measured: Ba
             assert refused.value.retry_after == 3.6  # (250 - 100) tokens, of which a third of the speed is its own
 
 
+def test_what_there_is_no_room_for_is_refused_by_its_size(measured: BatchScheduler) -> None:
+    """Before it is read: to read it takes as long as a part of a search. What is large is judged by its tokens."""
+    with measured.admitted(RequestHandle(measured, client="heavy"), 300):
+        measured.check_room("new", 1_000_000)
+        with measured.admitted(RequestHandle(measured, client="other"), 150):
+            measured.check_room("new", 100)
+            with (
+                measured.admitted(RequestHandle(measured, client="another"), 75),
+                measured.admitted(RequestHandle(measured, client="one more"), 37),
+            ):
+                measured.check_room("new", 10)
+                with pytest.raises(Overloaded):
+                    measured.check_room("new", 300)
+
+
 def test_a_request_that_is_given_up_holds_nothing_whatever_its_thread_does(measured: BatchScheduler) -> None:
     handle = RequestHandle(measured, client="a")
     with measured.admitted(handle, 100):
@@ -415,7 +430,7 @@ def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: Sear
         patched.setattr(BatchScheduler, "_step", watched)
         with scheduler:
             for thread in threads:
-                thread.join(timeout=60)
+                thread.join(timeout=300)
     assert order == ["light", "heavy"]
     assert "light" in seen[2]  # though more rows than ever begin were under way
 

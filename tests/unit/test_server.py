@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import sqlite3
 import threading
@@ -74,6 +75,17 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
     (Jobs, "add", "POST", "/v1/documents", FILE),
     (Jobs, "find", "GET", "/v1/documents/x", {}),
 ]  # fmt: skip
+
+
+def test_what_is_loaded_stays_out_of_garbage_collections() -> None:
+    """Each of these would hold up all threads for as long as it takes to look at a million objects."""
+
+    async def scene() -> None:
+        async with client_of():
+            assert gc.get_freeze_count() > len(gc.get_objects())
+
+    asyncio.run(scene())
+    assert gc.get_freeze_count() == 0
 
 
 def test_no_work_is_done_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:

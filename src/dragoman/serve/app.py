@@ -24,6 +24,7 @@ from dragoman.serve.api import Api, api_error, respond
 from dragoman.serve.apis import deepl, libretranslate, v1
 from dragoman.serve.clients import anonymous
 from dragoman.serve.errors import ApiError
+from dragoman.serve.fairness import Beginnings
 from dragoman.serve.hosts import is_local
 from dragoman.serve.http import route_path
 from dragoman.serve.openapi import openapi
@@ -124,11 +125,13 @@ def _api_at(path: str) -> Api:
 
 
 class ReadinessMiddleware:
-    """Headers, counters, and no work while there are no models. Pure ASGI, so that a client that goes away is seen."""
+    """Headers, counters, turns at the event loop, and no work while there are no models. Pure ASGI, so that a client
+    that goes away is seen."""
 
     def __init__(self, app: ASGIApp, server: Server, paths: Mapping[object, str]) -> None:
         """`paths`: the path of each endpoint, for the counters."""
         self.app, self.server, self.paths = app, server, paths
+        self.beginnings = Beginnings()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -144,6 +147,7 @@ class ReadinessMiddleware:
             await send(message)
 
         try:
+            await self.beginnings.begin(anonymous(Request(scope)).name)
             reason = self.server.unready()
             address = route_path(Request(scope))
             if reason is None or address in OPEN:

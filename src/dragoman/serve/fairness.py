@@ -19,6 +19,8 @@ Name = TypeVar("Name")
 
 REMEMBERED = 1000
 """Clients, beside those that wait, that a queue remembers what they were served."""
+MOST_BEGINNINGS = 4
+"""Requests of a client that begin in one round of the event loop, at most: each takes about a millisecond."""
 MEAN_OF = 20
 """Pieces of work that the mean of their seconds is of, about."""
 
@@ -182,6 +184,31 @@ class FairQueue(Generic[Item]):
         left = [item for queues in self._queues.values() for queue in queues.values() for _, _, item in queue]
         self._queues, self._length = {}, 0
         return left
+
+
+class Beginnings:
+    """Beginnings of requests on an event loop: of each client no more than `MOST_BEGINNINGS` in one round of the loop,
+    however many it has sent, and of one who has more than these in half of the loop's time. What the loop itself does
+    for each, nobody else gets a turn at meanwhile."""
+
+    def __init__(self) -> None:
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._here: Counter[str] = Counter()
+        """Requests that are about to begin, of each client."""
+
+    async def begin(self, client: str) -> None:
+        """Wait until a client's next request may begin: a round of the loop, two where more of its own wait."""
+        self._here[client] += 1
+        try:
+            async with self._gates.setdefault(client, asyncio.Semaphore(MOST_BEGINNINGS)):
+                began = time.monotonic()
+                await asyncio.sleep(0)
+                if self._here[client] > MOST_BEGINNINGS:
+                    await asyncio.sleep(time.monotonic() - began)
+        finally:
+            take_off(self._here, client)
+            if client not in self._here:
+                del self._gates[client]
 
 
 class FairThreads:

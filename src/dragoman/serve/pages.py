@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dragoman.languages.codes import tag_of
@@ -93,9 +93,22 @@ async def service_worker(request: Request) -> Response:
     return PlainTextResponse(text.replace('["FILES"]', json.dumps(files)), media_type=KINDS[".js"], headers=NO_CACHE)
 
 
+@functools.cache
+def _contents(path: Path) -> tuple[bytes, str]:
+    """The bytes of a file, and their tag."""
+    data = path.read_bytes()
+    return data, f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+
+
 def _file(address: str, path: Path) -> Route:
+    """The route of a file, which is read once: opened for each request it takes three threads and their turns."""
+
     async def answer(request: Request) -> Response:
-        return FileResponse(path, media_type=KINDS[path.suffix], headers=NO_CACHE)
+        data, tag = _contents(path)
+        headers = {**NO_CACHE, "ETag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=KINDS[path.suffix], headers=headers)
 
     return Route(address, answer)
 

@@ -112,6 +112,7 @@ class Server:
             threads.shutdown()
         self.gate.usage.write(self.store.database.patience)
         self.store.close()
+        gc.unfreeze()
 
     def tidy(self) -> None:
         """Delete old documents, and give the memory back that the C library keeps for later."""
