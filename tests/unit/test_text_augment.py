@@ -92,7 +92,7 @@ def augmented_corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[IdCorpus
 @pytest.fixture
 def augmented_task(augmented_corpus: tuple[IdCorpus, TokenizerPair]) -> Callable[[], TranslationTask]:
     ids, tokenizers = augmented_corpus
-    translator: Any = SimpleNamespace(max_src_tokens=40, normalize=str)
+    translator: Any = SimpleNamespace(max_src_tokens=40, normalize=str, languages=("de", "en"))
 
     def make() -> TranslationTask:
         plan = BatchPlan(ids.src_lengths, ids.tgt_lengths, batch_tokens=100, seed=1)

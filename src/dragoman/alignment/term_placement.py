@@ -26,6 +26,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.words import Word
 
@@ -215,7 +216,8 @@ class _Placing:
     def __init__(self, translator: SearchTranslator) -> None:
         self.translator = translator
         self.has_spaces = bool(translator.join)
-        self.articles = articles(translator.languages[1]) if translator.languages else []
+        self.language = translator.languages[1] if translator.languages else ""
+        self.articles = articles(self.language)
 
     def place(self, rows: Sequence[_Row]) -> list[Placed]:
         results: list[Placed] = []
@@ -233,7 +235,7 @@ class _Placing:
             else:
                 is_short = word.end - word.start <= LONGEST_TOKEN
                 word = self._part_of_token(row, word) if is_short and not self.has_spaces else word
-                results.append(_replaced(placed, word, term.target))
+                results.append(_replaced(placed, word, term.target, self.language))
                 replaced.append(number)
         absorbed = self._absorb([rows[number]._replace(placed=results[number]) for number in replaced])
         for number, placed in zip(replaced, self._articles(absorbed), strict=True):
@@ -302,7 +304,7 @@ class _Placing:
         """
         places = range(token.start, token.end + 1)
         parts = [Word(start, end) for start in places for end in places if start < end]
-        texts = [_replaced(row.placed, part, row.term.target).text for part in parts]
+        texts = [_replaced(row.placed, part, row.term.target, self.language).text for part in parts]
         values = self._log_probs([(row.erased, text) for text in texts])
         worth = [value - PER_LETTER * (part.end - part.start) for value, part in zip(values, parts, strict=True)]
         return parts[worth.index(max(worth))]
@@ -344,7 +346,10 @@ class _Placing:
             share = 1.0 if attention is None else attention[0][0][attention[1]] / attention[0][0].max()
             if share >= (1.0 if is_left else ATTENDED):
                 kept = row.placed._replace(spans=row.placed.spans[:-1])
-                yield is_short, _replaced(kept, Word(first.start, second.end), text[term.start : term.end])
+                yield (
+                    is_short,
+                    _replaced(kept, Word(first.start, second.end), text[term.start : term.end], self.language),
+                )
 
     def _articles(self, rows: Sequence[_Row]) -> list[Placed]:
         """The rows with that form of the word before their last term that the model finds most probable (a, an)."""
@@ -407,11 +412,11 @@ def _words_in(text: str) -> list[Word]:
     return [Word(*match.span()) for match in _WORD.finditer(text)]
 
 
-def _replaced(placed: Placed, span: Word, target: str) -> Placed:
+def _replaced(placed: Placed, span: Word, target: str, language: str = "") -> Placed:
     """`target` in the place of `span`, with a capital where the sentence begins with one."""
     begins = not _WORD.search(placed.text[: span.start])
     if begins and placed.text[span.start].isupper() and target[0].islower():
-        target = target[0].upper() + target[1:]
+        target = capitalized(target, language)
     changed = _with_text(placed, span, target)
     return changed._replace(spans=(*changed.spans, Word(span.start, span.start + len(target))))
 

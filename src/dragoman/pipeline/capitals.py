@@ -6,20 +6,23 @@ well if training had some such lines (`corpus.augment.lower`), and better than i
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dragoman.inference.translation import NBest, Translation
-from dragoman.quality.faults import is_in_capitals
+from dragoman.text.case import is_in_capitals, lower, upper
 from dragoman.text.placeholders import span_ranges
 
 
-def in_lower_case(n_best: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
+def in_lower_case(
+    n_best: NBest, sentences: Sequence[str], languages: tuple[str, str] = ("", "")
+) -> list[list[Translation]]:
     """The translations of each sentence; of lines in capitals they are in capitals. Placeholders stay."""
-    capitals = [is_in_capitals(text) for text in sentences]
-    read = [
-        _outside_of_spans(text, str.lower) if loud else text for text, loud in zip(sentences, capitals, strict=True)
-    ]
+    src, tgt = languages
+    capitals = [is_in_capitals(text, src) for text in sentences]
+    small, large = partial(lower, language=src), partial(upper, language=tgt)
+    read = [_outside_of_spans(text, small) if loud else text for text, loud in zip(sentences, capitals, strict=True)]
     return [
-        [replace(item, text=_outside_of_spans(item.text, str.upper)) for item in items] if loud else items
+        [replace(item, text=_outside_of_spans(item.text, large)) for item in items] if loud else items
         for items, loud in zip(n_best(read), capitals, strict=True)
     ]
 

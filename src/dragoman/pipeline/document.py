@@ -16,8 +16,8 @@ from dragoman.inference.translation import NBest
 from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Joined
-from dragoman.quality.faults import is_in_capitals
 from dragoman.quality.warnings import Warning, WarningKind, doubts
+from dragoman.text.case import is_in_capitals, lower
 from dragoman.text.segment import Span
 from dragoman.text.words import Word, words
 
@@ -187,10 +187,11 @@ class DocumentTranslator:
         """The links of sentence pairs by their texts; proportional ones where a sentence is too long to be asked."""
         if not pairs:
             return {}
-        pairings = []
+        pairings, languages = [], self.pipeline.splitter.languages
         for src, tgt in pairs:
-            lower = is_in_capitals(src) and (len(src.lower()), len(tgt.lower())) == (len(src), len(tgt))
-            texts = (src.lower(), tgt.lower()) if lower else (src, tgt)  # as it was read
+            small = lower(src, languages[0]), lower(tgt, languages[1])
+            was_small = is_in_capitals(src, languages[0]) and [*map(len, small)] == [len(src), len(tgt)]
+            texts = small if was_small else (src, tgt)  # as it was read
             pairings.append(AlignedPair(*texts, *aligned_pair(src, tgt)[2:]))
         found = {}
         glossary = self.pipeline.own.glossary

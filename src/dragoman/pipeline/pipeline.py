@@ -126,7 +126,7 @@ class Pipeline:
         guarded = GuardedTranslator(
             search, keep=self.keep, guard=self.guard, warn=warn, fallback=own, splitter=self.splitter
         )
-        stage: NBest = functools.partial(in_lower_case, guarded.n_best)
+        stage: NBest = functools.partial(in_lower_case, guarded.n_best, languages=self.splitter.languages)
         stage = functools.partial(as_it_looks, stage)
         if self.calibration is not None:
             stage = functools.partial(with_confidence, stage, self.own, self.calibration, self.min_confidence)

@@ -18,6 +18,7 @@ from dragoman.languages.codes import facts, language_of, name_of
 from dragoman.languages.identification import other_language
 from dragoman.quality.text_faults import script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.case import is_in_capitals
 from dragoman.text.negation import negations
 from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
 from dragoman.text.placeholders import spans, without_spans
@@ -38,7 +39,6 @@ _MAY_DOUBLE = frozenset(
     | {"sie", "die", "der", "das", "den", "dem", "nous", "vous", "si", "on", "du", "que", "se", "lo", "la", "le"}
 )
 """Words that stand twice in sound sentences ("die, die" without its comma)."""
-_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _LETTERS_AGAIN = re.compile(r"(?!(.)\1\1)([^\W\d_]\S{2,39}?)\2\2")  # "Aaaaaaaaah" is no fault
 
 
@@ -354,17 +354,7 @@ def other_script(text: str, usual: str | None) -> str | None:
 
 def source_capitals(line: Line) -> str | None:
     """The source is written in capitals, which most models know little of."""
-    return "" if is_in_capitals(line.src) else None
-
-
-def is_in_capitals(text: str) -> bool:
-    """True for a text of several words that are all in capitals: one may be a name, two of three letters are a heading.
-
-    >>> is_in_capitals("DAS IST WICHTIG!"), is_in_capitals("NASA"), is_in_capitals("Das IST es"), is_in_capitals("你好")
-    (True, False, False, False)
-    """
-    bare = without_spans(text)[0]
-    return bare.isupper() and len(_LONG_WORD.findall(bare)) >= 2
+    return "" if is_in_capitals(line.src, line.languages[0]) else None
 
 
 def written_densely(text: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.config import settings
+from dragoman.text.case import capitalized, lower, upper
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -41,12 +42,15 @@ class TextAugmentConfig:
         """True where any pair is changed."""
         return any((self.upper, self.title, self.lower, self.unpunctuated, self.typos, self.spaces, self.placeholders))
 
-    def __call__(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
-        """The pair as a reader may write it.
+    def __call__(
+        self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None
+    ) -> tuple[str, str]:
+        """The pair as a reader may write it. `languages`: their codes.
 
         >>> TextAugmentConfig(upper=1.0, unpunctuated=1.0)("Ein Hund.", "A dog.", random.Random(1))
         ('EIN HUND', 'A DOG')
         """
+        src_lang, tgt_lang = (code or "" for code in languages or ("", ""))
         case, unpunctuated, typos, spaces, placeholders = (rng.random() for _ in range(5))
         if placeholders < self.placeholders:
             src, tgt = with_placeholder(src, tgt, rng)
@@ -55,12 +59,12 @@ class TextAugmentConfig:
         if typos < self.typos:
             src = with_typos(src, rng)
         if case < self.upper:
-            src, tgt = src.upper(), tgt.upper()
+            src, tgt = upper(src, src_lang), upper(tgt, tgt_lang)
         elif case < self.upper + self.title:
-            src = " ".join(word[:1].upper() + word[1:] for word in src.split(" "))
+            src = " ".join(capitalized(word, src_lang) for word in src.split(" "))
         elif case < self.upper + self.title + self.lower:
             # What stood in capitals before has "ss" for "ß".
-            src = src.upper().lower() if rng.random() < 0.5 else src.lower()
+            src = lower(upper(src, src_lang) if rng.random() < 0.5 else src, src_lang)
         if spaces < self.spaces:
             src = re.sub(r" |(?=[.,;:!?])", lambda gap: gap.group() + " " * (rng.random() < 0.2), src)
         return src, tgt

@@ -27,6 +27,7 @@ from dragoman.serve.requests import check_size, check_terms, language, new_job, 
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
 from dragoman.serve.store import StoredGlossary
+from dragoman.text.case import capitalized, lower
 from dragoman.text.glossary import Glossary
 
 VARIANTS = {
@@ -190,7 +191,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
         for text, one in zip(given.text, work(handle), strict=True):
             made = one.item.best.text
             if given.preserve_formatting:
-                made = with_edges_of(text, made)
+                made = with_edges_of(text, made, tgt)
             record: dict[str, Any] = {"detected_source_language": _code(one.src), "text": made}
             if given.show_billed_characters:
                 record["billed_characters"] = len(text)
@@ -210,7 +211,7 @@ _AROUND = re.compile(r"\s+|<[^<>]*>")
 _MARKS = ".!?…:;,。！？：；，"
 
 
-def with_edges_of(text: str, translation: str) -> str:
+def with_edges_of(text: str, translation: str, language: str = "") -> str:
     """A translation whose first letter has the case of the text's, and that ends with a mark only where the text does.
 
     >>> with_edges_of("hund", "Dog."), with_edges_of("<b>Guten Tag!</b>", "<b>good day</b>"), with_edges_of("ja", "USA")
@@ -223,9 +224,9 @@ def with_edges_of(text: str, translation: str) -> str:
     bare = new.rstrip(_MARKS)
     new = bare + ((new[len(bare) :] or mark) if mark else "")
     if old[0].isupper():
-        new = new[0].upper() + new[1:]
+        new = capitalized(new, language)
     elif old[0].islower() and not new[1:2].isupper() and new[1:2].isalpha():
-        new = new[0].lower() + new[1:]
+        new = lower(new[0], language) + new[1:]
     return start + new + end
 
 

@@ -500,12 +500,12 @@ def _texts(recipe: TranslationRecipe, train: PairSource, side: Literal["src", "t
     Raises DragomanError at their end where all were blank, or none was there.
     """
     corpus = recipe.corpus
-    normalize = NORMALIZERS[corpus.normalize]
+    normalize, languages = NORMALIZERS[corpus.normalize], (corpus.src_lang, corpus.tgt_lang)
     blank, there_are = True, False
     for number, pair in enumerate(train.pairs()):
         texts = pair.src, pair.tgt
         if corpus.augment.is_on:
-            texts = corpus.augment(*texts, random.Random(hash64(f"({recipe.seed}, tokenizer, {number})")))
+            texts = corpus.augment(*texts, random.Random(hash64(f"({recipe.seed}, tokenizer, {number})")), languages)
         text = normalize(texts[0] if side == "src" else texts[1])
         blank, there_are = blank and not text.strip(), True
         yield text

@@ -183,7 +183,7 @@ class TranslationTask(Planned):
         if not self.augment.is_on or UNK_ID in src or UNK_ID in tgt:
             return src, tgt
         before = self.tokenizers.src.decode(src), self.tokenizers.tgt.decode(tgt)
-        after = self.augment(*before, rng)
+        after = self.augment(*before, rng, self.translator.languages)
         if after == before:
             return src, tgt
         normalize = self.translator.normalize
