@@ -5,9 +5,10 @@
 ENGINE is NAME or NAME:PRECISION: `dragoman` (PyTorch; float32, bfloat16), `engine` (our `--engine ctranslate2`),
 `direct` (CTranslate2 called directly; float32, int8, ...), `exact` (the same, asked for all hypotheses that our search
 would have looked at, so that the output is ours), `huggingface` (transformers' `generate` on our export;
-float32, bfloat16). Each pass of each engine is a process of its own, the engines alternating; what is timed is text
-to text, after 256 sentences that do not count, without loading the model. What Dragoman sets in the environment for
-itself (`device.py`) holds for `dragoman` and `engine` alone.
+float32, bfloat16), `marian` (pymarian of the Python that DRAGOMAN_MARIAN names, on our export; float32, int8). Each
+pass of each engine is a process of its own, the engines alternating; what is timed is text to text, after 256 sentences
+that do not count, without loading the model. What Dragoman sets in the environment for itself (`device.py`) holds for
+`dragoman` and `engine` alone.
 
 `--forced`: not the run's model but random weights of the shape that other toolkits were measured with (3+3 layers,
 d_model 256, d_ff 1024, 4 heads), every translation of exactly 20 tokens. The tokenizer is the run's either way.
@@ -21,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -188,8 +190,32 @@ def huggingface(options: argparse.Namespace, precision: str, folder: Path) -> Ca
     return translate
 
 
-def one_pass(options: argparse.Namespace) -> None:
-    """Time one engine; a line of JSON."""
+def marian(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
+    """Text to text there as well: its vocabularies cut and join. In int8 it packs the matrices when it has loaded."""
+    from dragoman.export import marian as target
+
+    if options.forced:
+        raise SystemExit("marian: its own search has no least length, so --forced is not for it")
+    translator = translator_of(options, "float32")
+    translator = translator.with_decoding(**vars(target.nearest(translator.decoding)))
+    target.write(translator, folder)
+    command = target.command(folder, translator.decoding, torch.get_num_threads())
+    command += ["--skip-cost"] if options.beam_size == 1 else []
+    command += ["--optimize", "true", "--gemm-type", "packed8"] if precision == "int8" else []
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def translate(sentences: Sequence[str]) -> list[str]:
+        print(json.dumps(sentences), file=process.stdin, flush=True)
+        assert process.stdout is not None
+        found: list[str] = json.loads(process.stdout.readline())
+        return found
+
+    return translate
+
+
+@contextmanager
+def loaded(options: argparse.Namespace) -> Iterator[tuple[Callable[[Sequence[str]], list[str]], list[str]]]:
+    """The first of the engines, warm, and the sentences."""
     name, _, precision = options.engines[0].partition(":")
     if name not in ("dragoman", "engine"):  # the limits are read when the first product is computed
         os.environ.clear()
@@ -200,6 +226,12 @@ def one_pass(options: argparse.Namespace) -> None:
         target.mkdir()
         translate = ENGINES[name](options, precision or "float32", target)
         translate(sentences[:WARM_UP])
+        yield translate, sentences
+
+
+def one_pass(options: argparse.Namespace) -> None:
+    """Time one engine; a line of JSON."""
+    with loaded(options) as (translate, sentences):
         wall, cpu = time.perf_counter(), time.process_time()
         found = translate(sentences)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -255,6 +287,7 @@ ENGINES: dict[str, Callable[[argparse.Namespace, str, Path], Callable[[Sequence[
     "direct": direct,
     "exact": exact,
     "huggingface": huggingface,
+    "marian": marian,
 }
 
 if __name__ == "__main__":

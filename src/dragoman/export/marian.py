@@ -249,15 +249,10 @@ def pymarian(
     Raises DragomanError where pymarian is not installed, or complains.
     """
     groups = by_width(widths)
-    settings = search_settings(decoding)
-    allow_unk = settings.pop("allow-unk")
-    options = [item for name, value in settings.items() for item in (f"--{name}", str(value))]
-    options += ["--allow-unk"] if allow_unk else []
-    options += ["--cpu-threads", str(threads), "--mini-batch", "32", "--n-best", "--quiet"]
-    lines = json.dumps([[texts[number] for number in numbers] for numbers in groups])
-    command = [python(), "-c", WORKER, "--config", str(folder / CONFIG), *options]
+    lines = "".join(json.dumps([texts[number] for number in numbers]) + "\n" for numbers in groups)
     try:
-        done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", check=False)
+        given = [*command(folder, decoding, threads), "--n-best"]
+        done = subprocess.run(given, input=lines, capture_output=True, encoding="utf-8", check=False)
     except OSError as error:
         raise Error.NOT_INSTALLED(f"{PYTHON}={python()} cannot be run: {error}") from error
     if "No module named" in done.stderr:
@@ -268,14 +263,24 @@ def pymarian(
     if done.returncode:
         said = " ".join(line for line in done.stderr.splitlines() if "Error:" in line) or done.stderr[-300:]
         raise Error.EXTERNAL_FAILED(f"Marian: {' '.join(said.split())}")
-    blocks = json.loads(done.stdout.rpartition("\n")[2])
+    blocks = [json.loads(line) for line in done.stdout.splitlines()[-len(groups) :]]
     found: list[list[Translation]] = [[] for _ in texts]
     for numbers, block in zip(groups, blocks, strict=True):
-        for line in filter(None, block.split("\n")):
+        for line in filter(None, "\n".join(block).split("\n")):
             head, _, rest = line.partition(" ||| ")
             text, log_prob, score = rest.rsplit(" ||| ", 2)
             found[numbers[int(head)]].append(Translation(text, float(score), float(log_prob.split("= ")[1])))
     return [best[: decoding.n_best] for best in found]
+
+
+def command(folder: Path, decoding: DecodingConfig, threads: int = 1) -> list[str]:
+    """The command that translates lists of texts, one a line in JSON, to such lists of translations."""
+    settings = search_settings(decoding)
+    allow_unk = settings.pop("allow-unk")
+    options = [item for name, value in settings.items() for item in (f"--{name}", str(value))]
+    options += ["--allow-unk"] if allow_unk else []
+    options += ["--cpu-threads", str(threads), "--mini-batch", "32", "--quiet"]
+    return [python(), "-c", WORKER, "--config", str(folder / CONFIG), *options]
 
 
 def by_width(widths: Sequence[int]) -> list[list[int]]:
@@ -295,9 +300,10 @@ WORKER = """
 import json, shlex, sys
 from pymarian import Translator
 translator = Translator(shlex.join(sys.argv[1:]))
-print("\\n" + json.dumps(["\\n".join(translator.translate(texts)) for texts in json.load(sys.stdin)]), end="")
+for line in sys.stdin:
+    print(json.dumps(translator.translate(json.loads(line))), flush=True)
 """
-"""The script that the Python with pymarian runs: texts of one length together."""
+"""The script that the Python with pymarian runs."""
 
 CUT = (SentencePieceTokenizer, PiecesTokenizer, WhitespaceTokenizer)
 """Tokenizers that Marian's vocabularies hold."""
