@@ -29,7 +29,7 @@ from dragoman.quality.faults import (
 )
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.text_forms import ESCAPES, forms_of
+from dragoman.quality.text_forms import ESCAPES, SPECIAL_TOKENS, forms_of
 from dragoman.text.negation import negations
 from dragoman.text.numbers import numbers_in
 from dragoman.text.placeholders import without_spans
@@ -136,7 +136,7 @@ def wrong_form(output: _Output) -> Iterator[Finding]:
     shown = [(set(forms_of(hyp)), set(forms_of(ref))) for hyp, ref in zip(hyps, refs, strict=True)]
     least = max(2, 0.05 * len(output))
     for form, advice in (
-        ("cut into subwords", "are pieces (@@, ▁): join them before scoring"),
+        ("cut into subwords", "are pieces (@@, ▁, ##): join them before scoring"),
         ("tokenised", "are tokenised and their references are not: detokenise them before scoring"),
     ):
         yield from _finding(form, _lines(form in hyp - ref for hyp, ref in shown), advice, least)
@@ -144,16 +144,22 @@ def wrong_form(output: _Output) -> Iterator[Finding]:
     advice = "are tokenised, and their references too: such BLEU is comparable with none of plain text"
     yield from _finding("tokenised", both, advice, max(5, 0.5 * len(output)))
     pairs = list(zip(hyps, refs, strict=True))
-    escaped = _lines(ESCAPES.search(hyp) and not ESCAPES.search(ref) for hyp, ref in pairs)
-    yield from _finding("escaped", escaped, "have &apos; or the like for a character: unescape them", least)
+    for form, pattern, advice in (
+        ("escaped", ESCAPES, "have &apos; or the like for a character: unescape them"),
+        ("special tokens", SPECIAL_TOKENS, "have </s>, <unk> or the like in them: decode without special tokens"),
+    ):
+        lines = _lines(pattern.search(hyp) and not pattern.search(ref) for hyp, ref in pairs)
+        yield from _finding(form, lines, advice, least)
     listed = _lines(" ||| " in hyp and " ||| " not in ref for hyp, ref in pairs)
     yield from _finding("several outputs", listed, "have ||| in them: keep the text of the first alone", least)
-    capitals = [row for row, ref in enumerate(refs) if ref != ref.lower()]
-    lower = [row + 1 for row in capitals if hyps[row] == hyps[row].lower()]
-    if len(lower) > 0.9 * len(capitals):
-        yield from _finding(
-            "lower-cased", lower, "have no capital and their references have some", max(5, 0.3 * len(output))
-        )
+    for form, cased, advice in (
+        ("lower-cased", str.lower, "have no capital and their references have some"),
+        ("upper-cased", str.upper, "have capitals alone and their references have others"),
+    ):
+        rows = [row for row, ref in enumerate(refs) if ref != cased(ref)]
+        same = [row + 1 for row in rows if hyps[row] and hyps[row] == cased(hyps[row])]
+        if len(same) > 0.9 * len(rows):
+            yield from _finding(form, same, advice, max(5, 0.3 * len(output)))
 
 
 def _lines(has_fault: Iterable[object]) -> list[int]:

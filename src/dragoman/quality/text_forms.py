@@ -2,15 +2,19 @@
 
 import re
 
-ESCAPES = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124|bar|bra|ket);")
+ESCAPES = re.compile(r"&(?:#\d{2,6}|#x[\da-fA-F]{2,6}|[a-zA-Z]{2,8});")
 """Of Moses' tokenizer, and of markup."""
+SPECIAL_TOKENS = re.compile(
+    r"</?s>|<(?:pad|unk|bos|eos|mask|0x[\dA-F]{2})>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|\b[a-z]{3}_[A-Z][a-z]{3}\b"
+)
+"""What decoders leave in a text: ends, unknown pieces, bytes, languages of NLLB."""
 FORMS = {
-    "cut into subwords": re.compile(r"[^\s@]@@(?: |$)|(?:^|\s)▁\S|\w ##\w|\S￭(?:\s|$)|(?:^|\s)￭\S"),
+    "cut into subwords": re.compile(r"[^\s@]@@(?: |$)|(?:^|\s)[▁Ġ]\S|\w ##\w|\S￭(?:\s|$)|(?:^|\s)￭\S"),
     "tokenised": re.compile(r"\w [.,](?: |$)| @[-/]@ |\w (?:&apos;|['’])(?:s|re|ve|ll|d|m|t) "),
 }
-"""By the finding's name: `@@` of subword-nmt, `▁` of SentencePiece, `##` of WordPiece, `￭` of OpenNMT; Moses' `@-@`,
-marks and endings that stand apart. French has a space before other marks."""
-_HINTS = ("@@", "▁", "##", "￭", " .", " ,", "@-@", "@/@", " '", " ’", " &apos;")
+"""By the finding's name: `@@` of subword-nmt, `▁` of SentencePiece, `Ġ` of pairs of bytes, `##` of WordPiece, `￭` of
+OpenNMT; Moses' `@-@`, marks and endings that stand apart. French has a space before other marks."""
+_HINTS = ("@@", "▁", "Ġ", "##", "￭", " .", " ,", "@-@", "@/@", " '", " ’", " &apos;")
 FORMATS = (
     (re.compile(r"\s*\d+ \|\|\| "), "a list of several translations of each source",
      "keep the text of the first of each number: awk -F ' [|][|][|] ' '!n[$1]++ {print $2}'"),
