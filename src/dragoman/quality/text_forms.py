@@ -7,7 +7,7 @@ ESCAPES = re.compile(r"&(?:#\d{2,6}|#x[\da-fA-F]{2,6}|[a-zA-Z]{2,8});")
 SPECIAL_TOKENS = re.compile(
     r"</?s>|<(?:pad|unk|bos|eos|mask|0x[\dA-F]{2})>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|\b[a-z]{3}_[A-Z][a-z]{3}\b"
 )
-"""What decoders leave in a text: ends, unknown pieces, bytes, languages of NLLB."""
+"""Tokens that a decoder leaves in a text: ends, unknown pieces, bytes, languages of NLLB."""
 FORMS = {
     "cut into subwords": re.compile(r"[^\s@]@@(?: |$)|(?:^|\s)[▁Ġ]\S|\w ##\w|\S￭(?:\s|$)|(?:^|\s)￭\S"),
     "tokenised": re.compile(r"\w [.,](?: |$)| @[-/]@ |\w (?:&apos;|['’])(?:s|re|ve|ll|d|m|t) "),
