@@ -41,6 +41,24 @@ process.run_server(settings, "127.0.0.1", port)
 """
 
 
+def started(folder: Path, busy: str, end: float) -> tuple["subprocess.Popen[bytes]", int]:
+    """A server that is being started, and its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "work").mkdir()
+    arguments = [sys.executable, "-c", SERVER, str(port), str(folder), busy, str(end), str(FIXTURE)]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ)), port
+
+
+def assert_quiet(said: bytes) -> None:
+    """Nothing but what a server always says, and that it waits no longer."""
+    lines = [
+        line for line in said.decode().splitlines() if not line.startswith(("the page:", "serving ", "corrections"))
+    ]
+    assert all("timeout graceful shutdown" in line for line in lines), lines
+
+
 @pytest.mark.parametrize(
     ("busy", "end", "signals"),
     [
@@ -54,12 +72,7 @@ process.run_server(settings, "127.0.0.1", port)
 )
 def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, signals: list[signal.Signals]) -> None:
     """containers/ramalama#753, ggml-org/llama.cpp#27581: Ctrl-C ended no server that worked or loaded."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (tmp_path / "work").mkdir()
-    arguments = [sys.executable, "-c", SERVER, str(port), str(tmp_path), busy, str(end), str(FIXTURE)]
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ))
+    process, port = started(tmp_path, busy, end)
     asked = {"text": "der hund", "source": "en", "target": "de", "alignments": True}
 
     def ask() -> None:
@@ -90,8 +103,25 @@ def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, s
         process.communicate()
         asking.join(60)
     assert process.returncode == 0, said.decode()
-    lines = [
-        line for line in said.decode().splitlines() if not line.startswith(("the page:", "serving ", "corrections"))
-    ]
-    assert all("timeout graceful shutdown" in line for line in lines), lines
+    assert_quiet(said)
     assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_a_client_whose_body_never_comes_is_answered_at_the_end(tmp_path: Path) -> None:
+    process, port = started(tmp_path, "nothing", 600.0)
+    head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=httpx.HTTPTransport(retries=8)) as client:
+            while client.get("/ready").status_code != 200:
+                time.sleep(0.05)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+            slow.sendall(head)
+            time.sleep(0.2)
+            process.terminate()
+            assert slow.recv(1000).startswith(b"HTTP/1.1 503")
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    assert_quiet(said)

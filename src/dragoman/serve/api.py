@@ -216,6 +216,10 @@ class Api:
                 )
                 answer = await until_gone(request, server, handle, asyncio.ensure_future(working))
             return respond(await answer, operation.status) if inspect.isawaitable(answer) else answer
+        except asyncio.CancelledError:
+            if not server.stopping:
+                raise
+            return self.refusal(api_error(Cancelled(), server), request)  # uvicorn waits no longer for its body
         except Exception as exception:
             return self.refusal(api_error(exception, server), request)
 
