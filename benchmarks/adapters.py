@@ -1,4 +1,4 @@
-"""An adapter beside the fine-tuning of all weights: BLEU on the new text and on the old, bytes of a checkpoint, time.
+"""An adapter beside the fine-tuning of all weights: scores on the new text and on the old, bytes of a checkpoint, time.
 
     python benchmarks/adapters.py BASE OUT --src new.de --tgt new.en --test new:a.de:a.en --test old:b.de:b.en
 
@@ -19,44 +19,47 @@ from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
 from dragoman.tasks.fine_tuning import fine_tuning_recipe
 
-WAYS: dict[str, dict[str, Any] | None] = {"all weights": None, "LoRA, r = 8": {"r": 8}, "LoRA, r = 16": {"r": 16}}
 
-
-def scores(run: Path, tests: Sequence[str], lines: int) -> dict[str, float]:
-    """BLEU of a run on each of the tests, NAME:SOURCE:REFERENCE."""
+def scores(run: Path, tests: Sequence[str], lines: int) -> dict[str, tuple[float, float]]:
+    """(BLEU, chrF) of a run on each of the tests, NAME:SOURCE:REFERENCE."""
     translator, found = SearchTranslator.load(run, device="cpu", beam_size=1), {}
     for test in tests:
         name, *files = test.split(":")
         src, ref = (Path(file).read_text(encoding="utf-8").splitlines()[:lines] for file in files)
-        found[name] = score(translator.translate(src), ref, EvaluationConfig(), with_ter=False).bleu
+        of_test = score(translator.translate(src), ref, EvaluationConfig(), with_ter=False)
+        found[name] = of_test.bleu, of_test.chrf
     return found
 
 
 def trained(base: Path, out: Path, way: dict[str, Any] | None, options: argparse.Namespace, seed: int) -> float:
-    """Train one way; seconds."""
+    """Train one way; seconds of the processor."""
     files = str(options.src), str(options.tgt)
     recipe = fine_tuning_recipe(str(base), *files, str(out), adapter=way, valid=options.valid, doctor="skip")
     recipe = config.override({**recipe, "seed": seed, "device": "cpu"}, options.set)
-    started = time.monotonic()
+    started = time.process_time()
     recipes.run(config.parse(recipes.TranslationRecipe, recipe, "benchmark"))
-    return time.monotonic() - started
+    return time.process_time() - started
 
 
 def table(options: argparse.Namespace) -> str:
     """The rows of all ways."""
     names = [test.split(":")[0] for test in options.test]
-    rows = ["| | " + " | ".join(f"BLEU {name}" for name in names) + " | bytes of the weights | seconds |"]
+    rows = ["| | " + " | ".join(names) + " | bytes of the weights | seconds |"]
     rows.append("|---" * (len(names) + 3) + "|")
     before = scores(options.base, options.test, options.lines)
-    rows.append("| the base | " + " | ".join(f"{before[name]:.1f}" for name in names) + " | | |")
-    for way, adapter in WAYS.items():
+    rows.append("| the base | " + " | ".join(f"{bleu:.1f} / {chrf:.1f}" for bleu, chrf in before.values()) + " | | |")
+    ways: dict[str, dict[str, Any] | None] = {
+        "all weights": None,
+        **{f"LoRA, r = {r}": {"r": r} for r in options.ranks},
+    }
+    for way, adapter in ways.items():
         found, seconds, size = [], [], 0
         for seed in options.seeds:
             out = options.out / f"{'-'.join(way.split())}-{seed}".replace(",", "").replace("=-", "")
             seconds.append(trained(options.base, out, adapter, options, seed))
             found.append(scores(out, options.test, options.lines))
             size = (checkpoint.select(out) / "model.safetensors").stat().st_size
-        cells = [_spread([each[name] for each in found]) for name in names]
+        cells = [" / ".join(map(_spread, zip(*(each[name] for each in found), strict=True))) for name in names]
         rows.append(f"| {way} | {' | '.join(cells)} | {size:,} | {_spread(seconds, 0)} |")
         print("\n".join(rows), flush=True)
     return "\n".join(rows)
@@ -77,6 +80,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--test", action="append", required=True, metavar="NAME:SOURCE:REFERENCE")
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[8, 16], help="of adapters")
     parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     return parser.parse_args(arguments)
 

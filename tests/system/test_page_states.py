@@ -657,8 +657,8 @@ def test_nothing_is_scrolled_sideways(browser: Any, server: Any, width: int, sca
 
 def test_scripts_from_right_to_left(open_page: Callable[..., Any]) -> None:  # noqa: F811
     languages = [
-        {"code": "en", "name": "English", "targets": ["ar"]},
-        {"code": "ar", "name": "Arabic", "targets": ["en"]},
+        {"code": "en", "name": "English", "targets": ["ar-x-law"]},
+        {"code": "ar-x-law", "name": "Arabic (law)", "targets": ["en"]},
     ]
     arabic = "الكلب يرى الرجل"
 
@@ -667,7 +667,7 @@ def test_scripts_from_right_to_left(open_page: Callable[..., Any]) -> None:  # n
         page.route(STREAM, Answers(whole(arabic)))
         page.route("**/v1/words", Answers({"json": {"translations": [{"text": "الكلب ينظر", "score": -1}]}}))
 
-    page = open_page("#en/ar/", before=before)
+    page = open_page("#en/ar-x-law/", before=before)
     page.fill("#text", TEXT)
     wait_done(page)
     assert page.evaluate("getComputedStyle(document.getElementById('output')).direction") == "rtl"
@@ -679,6 +679,18 @@ def test_scripts_from_right_to_left(open_page: Callable[..., Any]) -> None:  # n
     box, field = (page.query_selector(one).bounding_box() for one in (".popover", ".pane:nth-child(2) .field"))
     assert field["x"] <= box["x"]
     assert box["x"] + box["width"] <= field["x"] + field["width"]
+
+
+def test_an_adapter_beside_its_base_has_a_name_of_its_own(open_page: Callable[..., Any]) -> None:  # noqa: F811
+    languages = [
+        {"code": "de", "name": "German", "targets": ["en", "en-x-law-texts2", "en-x-one"]},
+        *({"code": code, "name": "English", "targets": []} for code in ("en", "en-x-law-texts2", "en-x-one")),
+    ]
+    page = open_page("#de/en/", before=lambda page: page.route("**/v1/languages", Answers({"json": languages})))
+    assert page.locator("#target option").all_text_contents() == ["English", "English (law-texts2)", "English (one)"]
+    page.select_option("#locale", "de")
+    page.wait_for_function("document.documentElement.lang === 'de'")
+    assert page.locator("#target option").all_text_contents()[1:] == ["Englisch (law-texts2)", "Englisch (one)"]
 
 
 def send_letter(page: Any, name: str = "letter.txt", text: bytes = b"the dog sees the man\n\nthe king\n") -> None:

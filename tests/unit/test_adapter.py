@@ -15,6 +15,7 @@ from dragoman import config
 from dragoman.config import parse
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.languages.codes import name_of
 from dragoman.nn import lora
 from dragoman.runs import adapter, checkpoint
 from dragoman.serve.service import Service
@@ -212,6 +213,9 @@ def test_adapters_of_one_base_are_served_over_its_tensors(base: Path, monkeypatc
         server.loading.join()
         assert server.problem is None
         assert set(server.service.runs) == {("de", "en"), ("de", "en-x-one"), ("de", "en-x-law-texts2")}
+        assert sorted(map(name_of, server.service.languages()["de"])) == [
+            "English", "English (law-texts2)", "English (one)",
+        ]  # fmt: skip
         models = {pair[1]: run.own.model for pair, run in server.service.runs.items()}
         held = {tensor.data_ptr() for tensor in models["en"].parameters()}
         for name, run in zip(["en-x-one", "en-x-law-texts2"], runs, strict=True):
@@ -234,13 +238,12 @@ def test_the_benchmark_has_a_row_for_each_way(base: Path, tmp_path: Path) -> Non
     assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
-    benchmark.WAYS = {"all weights": None, "LoRA, r = 2": {"r": 2}}
     for number, side in enumerate(("de", "en")):
         (tmp_path / f"new.{side}").write_text("\n".join(SECOND[number].splitlines() * 20) + "\n", encoding="utf-8")
     files = [str(tmp_path / "new.de"), str(tmp_path / "new.en")]
     found = benchmark.table(benchmark.parsed([
         str(base), str(tmp_path / "out"), "--src", files[0], "--tgt", files[1], "--valid", *files,
-        "--test", f"new:{files[0]}:{files[1]}", "--lines", "2", "--seeds", "1",
+        "--test", f"new:{files[0]}:{files[1]}", "--lines", "2", "--seeds", "1", "--ranks", "2",
         "--set", "training.max_steps=2", "training.validate_every=2", "training.schedule.warmup_steps=1",
     ]))  # fmt: skip
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in found.splitlines()]

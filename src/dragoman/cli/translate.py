@@ -170,6 +170,13 @@ Mbr = Annotated[
         "(minimum Bayes risk; by chrF, or decoding.mbr=bleu); repeat for more."
     ),
 ]
+MbrBy = Annotated[
+    str | None,
+    typer.Option(
+        help="Minimum Bayes risk by a metric, as evaluate's --metric takes it, COMET's command too: over the beam, or "
+        "with --mbr over all runs."
+    ),
+]
 Rerank = Annotated[
     Path | None,
     typer.Option(help="A run of the opposite direction: takes the translation in which it best finds the source."),
@@ -229,6 +236,7 @@ def translate(
     ensemble: Ensemble = None,
     datastore: Datastores = None,
     mbr: Mbr = None,
+    mbr_by: MbrBy = None,
     rerank: Rerank = None,
     rerank_weight: RerankWeight = None,
     engine: EngineName = "pytorch",
@@ -252,7 +260,8 @@ def translate(
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
         rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or ())  # fmt: skip
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
+        mbr_by=mbr_by)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

@@ -282,11 +282,11 @@ def articles(code: str) -> list[tuple[str, ...]]:
 
 
 def name_of(code: str, reader: str = "en") -> str:
-    """The name of a language in the language of its reader, or its code where it has none.
+    """The name of a language in the language of its reader, or its code where it has none; with what is private in it.
 
-    >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz"), name_of("de", "fr")
-    ('German', 'Portuguese', 'Occitan', 'xyz', 'allemand')
+    >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz"), name_of("de", "fr"), name_of("de-x-law")
+    ('German', 'Portuguese', 'Occitan', 'xyz', 'allemand', 'German (law)')
     """
-    language = language_of(code)
+    language, private = language_of(code), code.lower().partition("-x-")[2]
     name = facts("name").get(language) if reader == "en" else None
-    return str(name or Locale(reader).languages.get(language, language))
+    return str(name or Locale(reader).languages.get(language, language)) + (f" ({private})" if private else "")

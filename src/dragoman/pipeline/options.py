@@ -18,6 +18,8 @@ from dragoman.pipeline.confidence import load as load_calibration
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
 from dragoman.pipeline.several_runs import SeveralRuns
+from dragoman.quality.external_metrics import any_metric
+from dragoman.quality.metrics import Metric
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.text.glossary import Glossary
@@ -63,6 +65,8 @@ class TranslateOptions:
     """Of another engine."""
     base: Seq2SeqModel | None = None
     """The model that the run is an adapter of, to share its tensors."""
+    mbr_by: str | None = None
+    """The metric of minimum Bayes risk, as `evaluate --metric` takes it; without `mbr` over the run's own beam."""
 
     def __post_init__(self) -> None:
         for is_wrong, code, message in self._refusals():
@@ -87,7 +91,7 @@ class TranslateOptions:
             (self.min_confidence is not None and begins, Error.CONFLICT, f"`min_confidence`: {not_begun}"),
             (self.memory is not None and begins, Error.CONFLICT, f"`memory`: {not_begun}"),
             (self.guard is not None and begins, Error.CONFLICT, f"`guard`: {not_begun}"),
-            (bool(self.mbr and self.rerank), Error.CONFLICT,
+            (bool((self.mbr or self.mbr_by) and self.rerank), Error.CONFLICT,
              "`mbr`: ranks translations, as `rerank` does: choose one of both"),
             (weight is not None and self.rerank is None, Error.MISSING_OPTION,
              "`rerank_weight`: of what? name a run of the opposite direction with `rerank`"),
@@ -119,7 +123,7 @@ def assemble(options: TranslateOptions) -> Pipeline:
         loaded, loaded, keep=options.keep, guard=bool(options.guard), sentences=sentences, numbers=learnt.numbers
     ).with_terms(None if options.glossary is None else _glossary(options), banned)
     reranker = _reranker(options, pipeline.own, precision)
-    if options.mbr:
+    if options.mbr or options.mbr_by:
         pipeline = pipeline.with_decoding(mbr="none")
     if reranker is not None:
         pipeline.own.reranked_by(reranker)  # refused now, not when an engine has been made
@@ -139,7 +143,7 @@ def assemble(options: TranslateOptions) -> Pipeline:
 
 def _reranker(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> Reranker | None:
     """The ranking of a search's translations that options ask for."""
-    if options.mbr:
+    if options.mbr or options.mbr_by:
         return _several_runs(options, own, precision)
     if options.rerank is None:
         return None
@@ -149,7 +153,7 @@ def _reranker(options: TranslateOptions, own: SearchTranslator, precision: Mappi
 
 
 def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> SeveralRuns:
-    """The choice among the translations of all runs that `mbr` names; `decoding.mbr` says by what likeness."""
+    """The choice among the translations of all runs that `mbr` names, by `mbr_by` or the likeness of `decoding.mbr`."""
     others = []
     for run in options.mbr:
         other = SearchTranslator.load(
@@ -162,7 +166,9 @@ def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: M
             )
         other = other.with_terms(own.glossary, own.banned, place_terms=own.place_terms)
         others.append(other.with_decoding(mbr="none"))
-    utility = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
+    utility: str | Metric = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
+    if options.mbr_by:
+        utility = any_metric(options.mbr_by, own.languages[1] if own.languages else "")
     return SeveralRuns(others, utility, "char" if own.join == "" else "13a")
 
 

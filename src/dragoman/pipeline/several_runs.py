@@ -1,12 +1,14 @@
 """Minimum Bayes risk over several runs: of all their translations the one that is most like all of them."""
 
+import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.inference.mbr import expected_utility
+from dragoman.inference.mbr import expected_figures, expected_utility
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
+from dragoman.quality.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class SeveralRuns:
     """
 
     others: Sequence[SearchTranslator]
-    utility: str = "chrf"
+    utility: str | Metric = "chrf"
+    """A likeness of `expected_utility`, or any metric."""
     tokenize: str = "13a"
 
     def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
@@ -26,17 +29,27 @@ class SeveralRuns:
         What several runs have found keeps the log probability of the first.
         """
         wide = [other.with_decoding(n_best=other.decoding.num_candidates) for other in self.others]
-        lists = [found, *(other.n_best(sources) for other in wide)]
-        return [self._ranked(of_runs) for of_runs in zip(*lists, strict=True)]
+        lists = list(zip(found, *(other.n_best(sources) for other in wide), strict=True))
+        votes = [_votes(of_runs) for of_runs in lists]
+        if isinstance(self.utility, Metric):
+            utilities = expected_figures(self.utility, sources, votes)
+        else:
+            utilities = [expected_utility(list(of), self.utility, self.tokenize, list(of.values())) for of in votes]
+        return list(map(_ranked, lists, utilities))
 
-    def _ranked(self, of_runs: Sequence[list[Translation]]) -> list[Translation]:
-        items: dict[str, Translation] = {}
-        votes: dict[str, float] = defaultdict(float)
-        for of_run in of_runs:
-            for item in of_run:
-                items.setdefault(item.text, item)
-                votes[item.text] += 1 / len(of_run)
-        texts = list(items)
-        utility = expected_utility(texts, self.utility, self.tokenize, [votes[text] for text in texts])
-        ranked = sorted(texts, key=lambda text: -utility[text])  # stable: the first run's stand first among equals
-        return [replace(items[text], score=utility[text]) for text in ranked]
+
+def _votes(of_runs: Sequence[list[Translation]]) -> dict[str, float]:
+    """How much each text counts, the first run's first."""
+    votes: dict[str, float] = defaultdict(float)
+    for of_run in of_runs:
+        for item in of_run:
+            votes[item.text] += 1 / len(of_run)
+    return votes
+
+
+def _ranked(of_runs: Sequence[list[Translation]], utility: Mapping[str, float]) -> list[Translation]:
+    items: dict[str, Translation] = {}
+    for item in itertools.chain(*of_runs):
+        items.setdefault(item.text, item)
+    ranked = sorted(items, key=lambda text: -utility[text])  # stable: the first run's stand first among equals
+    return [replace(items[text], score=utility[text]) for text in ranked]

@@ -141,7 +141,7 @@ def _called(name: str, command: str, test: TestSet, hypotheses: list[str]) -> li
         files = {}
         for place, lines in places.items():
             files[place] = Path(folder) / f"{place}.txt"
-            files[place].write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+            files[place].write_text("".join(" ".join(line.splitlines()) + "\n" for line in lines), encoding="utf-8")
         words = []
         for word in shlex.split(command):
             for place, file in files.items():

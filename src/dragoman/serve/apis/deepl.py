@@ -262,6 +262,8 @@ def _code(code: str) -> str:
 
 def _variants(code: str) -> dict[str, str]:
     """The codes and names that a served target language has there: of several those that it may be asked for by."""
+    if "-x-" in code:  # an adapter's
+        return {code.upper(): name_of(code)}
     variants = VARIANTS.get(language_of(code), {})
     return {one: name for one, name in variants.items() if closest(one, [code])} or {_code(code): name_of(code)}
 

@@ -55,9 +55,13 @@ t.number = number;
 t.isEnglish = () => locale === "en";
 t.date = (seconds) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(1000 * seconds);
 
-// The name of a language; `otherwise` where the browser knows none.
+// The name of a language, with what is private in its code (an adapter's name); `otherwise` where the browser knows none.
 t.language = (code, otherwise = code, reader = locale) => {
-  try { return new Intl.DisplayNames([reader], { type: "language", fallback: "none" }).of(code) ?? otherwise; } catch { return otherwise; }
+  const [language, own] = code.split("-x-");
+  try {
+    const name = new Intl.DisplayNames([reader], { type: "language", fallback: "none" }).of(language);
+    return !name ? otherwise : own ? `${name} (${own})` : name;
+  } catch { return otherwise; }
 };
 
 const known = (code) => LOCALES.find((one) => one === code.toLowerCase().split("-")[0]);

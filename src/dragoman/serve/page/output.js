@@ -34,7 +34,7 @@ export function Output({ found, phase, target, linked, link, unlink, choose }) {
   function onKeyDown(event, number) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step) {
-      const next = numbers[numbers.indexOf(number) + (RTL.has(target) ? -step : step)];
+      const next = numbers[numbers.indexOf(number) + (RTL.has(target.split(/[-_]/)[0]) ? -step : step)];
       if (next !== undefined) {
         setActive(next);
         box.current.querySelector(`[data-number="${next}"]`).focus();
