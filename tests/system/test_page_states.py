@@ -689,7 +689,7 @@ def test_an_adapter_beside_its_base_has_a_name_of_its_own(open_page: Callable[..
     page = open_page("#de/en/", before=lambda page: page.route("**/v1/languages", Answers({"json": languages})))
     assert page.locator("#target option").all_text_contents() == ["English", "English (law-texts2)", "English (one)"]
     page.select_option("#locale", "de")
-    page.wait_for_function("document.documentElement.lang === 'de'")
+    page.wait_for_selector('html[lang="de"]')
     assert page.locator("#target option").all_text_contents()[1:] == ["Englisch (law-texts2)", "Englisch (one)"]
 
 
