@@ -259,9 +259,8 @@ def translate(
     changes, paths = _changes_and_paths(files or [])
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
-        rerank, rerank_weight, mbr or (), changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
-        mbr_by=mbr_by)  # fmt: skip
+        rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or ())  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

@@ -52,6 +52,8 @@ class TranslateOptions:
     rerank_weight: float | None = None
     mbr: Sequence[Path] = ()
     """Further runs, of any vocabulary: the translation that is most like all of theirs is taken."""
+    mbr_by: str | None = None
+    """The metric of minimum Bayes risk, as `evaluate --metric` takes it; without `mbr` over the run's own beam."""
     changes: Sequence[str] = ()
     """Changes of decoding settings, as text."""
     languages: tuple[str | None, str | None] = (None, None)
@@ -65,8 +67,6 @@ class TranslateOptions:
     """Of another engine."""
     base: Seq2SeqModel | None = None
     """The model that the run is an adapter of, to share its tensors."""
-    mbr_by: str | None = None
-    """The metric of minimum Bayes risk, as `evaluate --metric` takes it; without `mbr` over the run's own beam."""
 
     def __post_init__(self) -> None:
         for is_wrong, code, message in self._refusals():

@@ -39,7 +39,7 @@ class SeveralRuns:
 
 
 def _votes(of_runs: Sequence[list[Translation]]) -> dict[str, float]:
-    """How much each text counts, the first run's first."""
+    """The weight of each text, the first run's first."""
     votes: dict[str, float] = defaultdict(float)
     for of_run in of_runs:
         for item in of_run:
