@@ -382,7 +382,7 @@ def soak(server: Server, run: str, lines: list[str], minutes: float) -> None:
         working = threads.submit(_work_of_people, server, lines, over)
         began = time.monotonic()
         while time.monotonic() - began < 60 * minutes and not working.done():
-            seconds = []
+            seconds = [server.usage()]  # one at least: the machine may have slept for minutes
             while time.monotonic() - began < 60 * (len(used) + 1):
                 time.sleep(1.0)
                 seconds.append(server.usage())
