@@ -33,7 +33,7 @@ from dragoman.pipeline import guarded as careful_module
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.glossary import Glossary, _tells_words
+from dragoman.text.glossary import Glossary
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.placeholders import keeps_codes, kept_apart, survive, without_spans
@@ -42,7 +42,7 @@ from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.text.tokenizers.words import WordsConfig
-from dragoman.text.words import Word, words
+from dragoman.text.words import Word, tells_words, words
 
 BAD = Warning(WarningKind.REPETITION, "bad")
 
@@ -157,8 +157,8 @@ def test_where_terms_are_found(terms: list[str], text: str, found: list[str] | N
 def character_classes() -> tuple[str, str]:
     """The characters of words and the combining marks, as ranges of a regular expression: the alphabet up to U+3000."""
     characters = [chr(code) for code in range(0x3000)]
-    words = [_tells_words(one) for one in characters]
-    marks = [unicodedata.category(one)[0] == "M" for one in characters]
+    words = [tells_words(one) for one in characters]
+    marks = [unicodedata.category(one)[0] == "M" or one in "\u200c\u200d" for one in characters]
     return ranges(words), ranges(marks)
 
 
@@ -174,8 +174,8 @@ def by_one_expression(terms: list[str], text: str) -> list[str]:
 
     def pattern(term: str) -> str:
         body = f"(?i:{re.escape(term)})" if term == term.lower() else re.escape(term)
-        before = f"(?<![_{words}])" if _tells_words(term[0]) else ""
-        return f"{before}{body}(?![{'_' + words if _tells_words(term[-1]) else marks}])"
+        before = f"(?<![_{words}])" if tells_words(term[0]) else ""
+        return f"{before}{body}(?![{'_' + words if tells_words(term[-1]) else marks}])"
 
     ordered = sorted(terms, key=len, reverse=True)
     return [found.group() for found in re.finditer("|".join(map(pattern, ordered)), text)]

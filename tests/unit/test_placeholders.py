@@ -171,7 +171,7 @@ EXAMPLES = {
     "Drupal, Razor, mentions": ("@count", "@Model.Name", "!link", "%user"),
     "tags, those of React by number": ("<b>", "</a>", "<0>", "</0>", "<1/>", "<br/>"),
     "entities": ("&nbsp;", "&#160;", "&brandShortName;"),
-    "flags, keycaps": ("🇩🇪", "1️⃣"),
+    "flags, keycaps, marks shown as emoji": ("🇩🇪", "1️⃣", "↔️"),
     "emoji with joiners": ("👩‍💻", "😀"),
 }  # fmt: skip
 

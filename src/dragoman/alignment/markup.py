@@ -18,7 +18,8 @@ import numpy as np
 from dragoman.alignment.links import AlignedPair, Links
 from dragoman.formats.base import Code, Item
 from dragoman.text.segment import Span
-from dragoman.text.words import Word
+from dragoman.text.words import CLOSING as MARKS_CLOSING
+from dragoman.text.words import OPENING, Word, borders, is_letter
 
 FIRST = 0xE100
 """The first character that stands for protected content: private use, so that no text has it."""
@@ -38,10 +39,10 @@ keeps those together that have weak links."""
 TAKEN = -1e6
 """Gain of a target word that another pair is around: no window goes over it."""
 
-_MARKS = ".,;:!?-–—。，；：！？、"
-"""Marks between parts of a sentence."""
-CLOSING, _OPENING = tuple(".,;:!?)]}»”…%"), tuple("([{«“„¿¡")
+CLOSING, _OPENING = (*MARKS_CLOSING, "%"), tuple(OPENING)
 """Marks that stand close to what is before them, and to what follows."""
+_MARKS = "".join(mark for mark in MARKS_CLOSING if mark not in ")]}»”…") + "-–—"
+"""Marks between parts of a sentence."""
 
 
 def is_protected(char: str) -> bool:
@@ -240,7 +241,7 @@ def _parted_words(pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: L
             rows = [int(links[:, number].argmax())]
         if len(rows) == 1 and rows[0] not in row_of.values():
             row_of[number] = rows[0]
-    cuts = {number: _in_proportion(cuts_of[number], pair.src_words[number], pair.tgt_words[row])
+    cuts = {number: _in_proportion(cuts_of[number], pair.src_words[number], pair.tgt[slice(*pair.tgt_words[row])])
             for number, row in row_of.items()}  # fmt: skip
     row_of = {number: row for number, row in row_of.items() if cuts[number]}
     if not row_of:
@@ -273,12 +274,13 @@ def _shared(words: Sequence[Word], codes: Sequence[tuple[int, Code]]) -> frozens
     return frozenset(shared)
 
 
-def _in_proportion(cuts: Sequence[int], src: Word, tgt: Word) -> list[int]:
+def _in_proportion(cuts: Sequence[int], src: Word, tgt: str) -> list[int]:
     """The letters of a target word that stand as far from its beginning as some of a source word; none if it is too
     short to have a letter for each part."""
-    length = tgt.end - tgt.start
-    made = sorted({round(cut / (src.end - src.start) * length) for cut in cuts})
-    return made if len(made) == len(set(cuts)) and made[0] > 0 and made[-1] < length else []
+    allowed = borders(tgt)
+    ends = [place for place in range(len(tgt) + 1) if place in allowed]
+    made = sorted({min(ends, key=lambda end: abs(end - cut / (src.end - src.start) * len(tgt))) for cut in cuts})
+    return made if len(made) == len(set(cuts)) and made[0] > 0 and made[-1] < len(tgt) else []
 
 
 def _parts(words: Sequence[Word], cuts: Mapping[int, Sequence[int]]) -> list[tuple[int, Word]]:
@@ -427,8 +429,9 @@ class _Placement:
             return len(self.tgt)
         if at <= following.src.start or (at == following.src.end and starts and len(ends) > 1):
             following = following if at <= following.src.start else ends[1]
-            gap = following.src.start - at
-            return max(following.tgt.start - gap, 0)
+            number = self.pieces.index(following)
+            least = self.pieces[number - 1].tgt.end if number else 0  # the translation may have no gap there
+            return max(following.tgt.start - (following.src.start - at), least)
         left = self.src[at : following.src.end]
         if left.strip(_MARKS):
             return None
@@ -537,7 +540,7 @@ class _Placement:
         if len(self.pieces) > 1 and (place := self._place_between(at)) is not None:
             return _free(place, taken, within)
         following = self.src[at : at + 1]
-        leans_left = not self.src[at - 1 : at].isspace() and (following.isspace() or not following.isalnum())
+        leans_left = not self.src[at - 1 : at].isspace() and (following.isspace() or not is_letter(following))
         is_left = has_before and (leans_left or not has_after)
         linked = self._linked_to(before if is_left else after, within)
         if linked is None:

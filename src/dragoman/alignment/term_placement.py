@@ -28,7 +28,7 @@ from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
-from dragoman.text.words import Word
+from dragoman.text.words import MARKS, Word, borders, is_letter, places
 
 # All in nats, tuned on the terms of LibreOffice's help (docs/log.md).
 RENDERED = 0.8
@@ -51,7 +51,7 @@ ATTENDED = 0.4
 """A neighbour on the right goes if its attention to the term is this much of its attention to any other word. One on
 the left has to attend to the term most."""
 
-_WORD = re.compile(r"\w+(?:-\w+)*")
+_WORD = re.compile(rf"[\w{MARKS}]+(?:-[\w{MARKS}]+)*")
 """With its hyphens a word is one word: `t-shirt`."""
 
 Loss = tuple[float, Word]
@@ -206,7 +206,7 @@ def without(text: str, term: Found) -> str:
     'Ein, ein Pferd.'
     """
     before, after = text[: term.start].rstrip(" "), text[term.end :].lstrip(" ")
-    apart = before and after and after[0].isalnum() and text[term.end : term.end + 1] == " "
+    apart = before and after and is_letter(after[0]) and text[term.end : term.end + 1] == " "
     return before + " " * bool(apart) + after
 
 
@@ -271,7 +271,7 @@ class _Placing:
             # A preposition may be as sure as its noun: then it is the noun beside it.
             end = words[best].end
             for loss, other in zip(values[best + 1 : best + 3], words[best + 1 : best + 3], strict=True):
-                close = re.fullmatch(r"[\w ]+", row.placed.text[end : other.start])
+                close = re.fullmatch(rf"[\w{MARKS} ]+", row.placed.text[end : other.start])
                 if close and loss >= RENDERED and not self._is_short(other):
                     return other
         return words[best]
@@ -302,8 +302,9 @@ class _Placing:
 
         It is the part whose letters are not worth their place once the term is there instead.
         """
-        places = range(token.start, token.end + 1)
-        parts = [Word(start, end) for start in places for end in places if start < end]
+        allowed = borders(row.placed.text)
+        ends = [place for place in range(token.start, token.end + 1) if place in allowed]
+        parts = [Word(start, end) for start in ends for end in ends if start < end]
         texts = [_replaced(row.placed, part, row.term.target, self.language).text for part in parts]
         values = self._log_probs([(row.erased, text) for text in texts])
         worth = [value - PER_LETTER * (part.end - part.start) for value, part in zip(values, parts, strict=True)]
@@ -355,7 +356,7 @@ class _Placing:
         """The rows with that form of the word before their last term that the model finds most probable (a, an)."""
         variants: list[tuple[int, Placed]] = []
         for number, row in enumerate(rows):
-            match = re.search(r"(\w+) $", row.placed.text[: row.placed.spans[-1].start])
+            match = re.search(rf"([\w{MARKS}]+) $", row.placed.text[: row.placed.spans[-1].start])
             if match is None:
                 continue
             for form in next((group for group in self.articles if match[1].lower() in group), ()):
@@ -399,11 +400,16 @@ def words_of(translator: SearchTranslator, text: str) -> list[Word]:
     """The words of a translation; its tokens where words have no spaces between them."""
     if translator.join:
         return _words_in(text)
-    places = [place for place, letter in enumerate(text) if not letter.isspace()]
-    spans, done = [], 0
+    letters = [place for place, letter in enumerate(text) if not letter.isspace()]
+    allowed, done = borders(text), 0
+    spans: list[Word] = []
     for count in translator.tokenizers.tgt.letters(text):
-        if count and text[places[done] : places[done + count - 1] + 1].strip(".,!?。，！？、；：“”\"'（）() "):
-            spans.append(Word(places[done], places[done + count - 1] + 1))
+        if count:
+            start, end = letters[done], letters[done + count - 1] + 1
+            if spans and start not in allowed:  # a token of nothing but signs of the letter before it
+                spans[-1] = Word(spans[-1].start, end)
+            elif text[start:end].strip(".,!?。，！？、；：“”\"'（）() "):
+                spans.append(Word(start, end))
         done += count
     return spans
 
@@ -429,7 +435,7 @@ def _with_text(placed: Placed, span: Word, new: str) -> Placed:
 
 
 def _occurrences(text: str, target: str) -> list[Word]:
-    return [Word(*match.span()) for match in re.finditer(rf"(?<!\w){re.escape(target)}(?!\w)", text, re.IGNORECASE)]
+    return places(target, text, re.IGNORECASE)
 
 
 def _overlap(one: Word, other: Word) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import regex
+
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import units_of_rows
@@ -86,6 +88,7 @@ _INLINE_COMPAT = _inline(
     rf"{_B}`(?=[^\s`])[^`]*?(?<=\S)`(?![`\w])", "*_#'", rf"{_B}(?P<quoted>``?)(?=\S)(?P<in_quoted>[^`']+?)''?{_A}"
 )
 """Markup in compat mode, which a document is in whose title has a line below, or that says `:compat-mode:`."""
+_IN_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]")
 _IS_COMPAT = re.compile(
     r"(?s:.*\n)?:compat-mode:|(?:[^\S\n]*+\n|(?://|:)[^\n]*+\n)*+(?![=#:/\[])\w[^\n]*+\n={2,}[ \t]*$", re.MULTILINE
 )
@@ -512,7 +515,7 @@ def _doubled(items: Sequence[Item]) -> list[Item]:
         end = closes.get(item.pair, place)
         before = items[place - 1] if place else ""
         after = items[end + 1] if end + 1 < len(items) else ""
-        joined = (isinstance(before, str) and before[-1:].isalnum(), isinstance(after, str) and after[:1].isalnum())
+        joined = [isinstance(one, str) and _IN_WORD.match(one) for one in (before[-1:], after[:1])]
         closing = items[end]
         if any(joined) and not isinstance(closing, str):
             out[place] = item._replace(raw=item.raw + item.raw[-1])

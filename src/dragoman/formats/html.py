@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+import regex
+
 from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
 from dragoman.formats.bilingual_html import NO_MARKUP, Surroundings
 from dragoman.formats.direction import turned
@@ -57,6 +59,7 @@ _NOTE = re.compile(
 """A link whose text is the mark of a note: a code, and no word."""
 
 _CODE = re.compile(CODE, re.DOTALL)
+_LETTER = regex.compile(r"[\p{L}\p{M}]")
 _ENTITY = re.compile(r"&[A-Za-z][\w.-]*;")
 _STATEMENT = re.compile(r"(\{%|<%|<\?(?:php\b)?|\{\{)[-+~]?\s*([#^/}]?)\s*([A-Za-z]*)")
 """Code of a template: what it begins with, a mark, a word."""
@@ -338,7 +341,7 @@ def _changes_apart(tokens: Sequence[Token]) -> list[Token]:
             begin = next((at for at in range(place - 1, -1, -1) if tokens[at][0::4] == ("open", last.name)), 0)
             end = next((at for at in range(place, len(tokens)) if tokens[at][0::4] == ("close", token.name)), place)
             before, after = (tokens[at].text if 0 <= at < len(tokens) else "" for at in (begin - 1, end + 1))
-            if not (before[-1:].isalpha() or after[:1].isalpha()):
+            if not (_LETTER.match(before[-1:]) or _LETTER.match(after)):
                 out.append(Token("text", token.start, token.start, " "))
         out.append(token)
     return out

@@ -27,7 +27,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import NBest, Translation
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.runs.atomic_io import read_json, write_json
-from dragoman.text.words import split_words, words
+from dragoman.text.words import is_of_letters, split_words, words
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -285,7 +285,7 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
         near = [float(np.mean(own[other])) for other in (place - 1, place + 1) if 0 <= other < len(own) and own[other]]
         begin, end = spans[place]
         word = [logs.mean(), logs.min(), logs.sum(), np.log(len(logs)), float(np.exp(logs.sum()))]
-        rows.append([*word, mean, low, float(np.mean(near or [mean])), float(text[begin:end].isalpha())])
+        rows.append([*word, mean, low, float(np.mean(near or [mean])), float(is_of_letters(text[begin:end]))])
     return _Line(spans, np.array(rows, dtype=np.float64).reshape(len(spans), 9), whole)
 
 

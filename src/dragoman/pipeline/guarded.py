@@ -3,7 +3,6 @@
 It stands over a `SearchTranslator` and works with any model: it looks at texts, asks again, and chooses.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,11 +16,12 @@ from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.glossary import UNSPACED, Found
+from dragoman.text.glossary import Found
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import (
     SPANS_AND_CODES,
     Removed,
+    in_place_of,
     keeps_codes,
     kept_apart,
     lost_or_added,
@@ -31,7 +31,7 @@ from dragoman.text.placeholders import (
     without_spans,
 )
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
-from dragoman.text.words import Word, words
+from dragoman.text.words import Word, places, words
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}
 """Settings of the second search of a sentence, if all translations of the first look wrong."""
@@ -130,8 +130,7 @@ class GuardedTranslator:
         translation = without_spans(item.text)[0]  # those that the model made up
         normalized = self.translator.normalize(text)
         missing = [word for word, _ in pairs if not _stands_once(word, translation)]
-        matches = [(word, _word(word).search(normalized)) for word in missing]
-        if terms := [Found(*match.span(), word) for word, match in matches if match]:
+        if terms := [Found(*place, word) for word in missing for place in places(word, normalized)[:1]]:
             taken = [Word(*span) for span in self._terms(text, translation)]
             [placed] = place_terms(self.translator, [normalized], [translation], [terms], [taken])
             translation = placed.text
@@ -140,15 +139,17 @@ class GuardedTranslator:
         for word, span in left:  # it has no place of its own: it goes beside its neighbours, like a tag
             text, item_removed = _without_word(text, word, span)
             removed = [*removed, item_removed]
-            translation = _word(word).sub("", translation).strip()
+            for start, end in reversed(places(word, translation)):
+                translation = translation[:start] + translation[end:]
+            translation = translation.strip()
         removed = sorted(removed, key=lambda one: one.offset)
         src_words = words(text)
         where = self._links(AlignedPair(text, translation, src_words, words(translation)))
-        stand_ins = [match.span() for word, _ in put for match in _word(word).finditer(translation)]
+        stand_ins = [place for word, _ in put for place in places(word, translation)]
         whole = [*self._terms(text, translation), *stand_ins]
         kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
         for word, span in put:
-            kept = _word(word).sub(lambda _, span=span: span, kept, count=1)  # type: ignore[misc]
+            kept = in_place_of(word, span, kept)
         notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]
         names = lost_or_added(src, kept)
         lost = (Warning(WarningKind.PLACEHOLDERS_LOST, " ".join(names)),) if names else ()
@@ -212,20 +213,14 @@ class GuardedTranslator:
         return glossary.said(self.translator.normalize(src), tgt) if glossary else []
 
 
-def _word(word: str) -> re.Pattern[str]:
-    """Finds a word that stands by itself, or between letters of a script without spaces."""
-    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(word)}(?![^\W{UNSPACED}])")
-
-
 def _stands_once(word: str, text: str) -> bool:
-    return len(_word(word).findall(text)) == 1
+    return len(places(word, text)) == 1
 
 
 def _without_word(text: str, word: str, span: str) -> tuple[str, Removed]:
     """A text without a word, and the span that it stood for as a thing taken out there."""
-    match = _word(word).search(text)
-    assert match is not None
-    before, after = text[: match.start()], text[match.end() :]
+    start, end = places(word, text)[0]
+    before, after = text[:start], text[end:]
     left = before.rstrip() if before[-1:].isspace() and not after[:1].isalnum() else before
     return left + after, Removed(span, len(left.rstrip()), before[-1:], after[:1])
 

@@ -15,7 +15,7 @@ from dragoman.quality.metrics import FloatArray
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
-from dragoman.text.words import folded
+from dragoman.text.words import folded, is_of_letters, split_words, words
 
 LENGTH = 1.35
 """A translation this many times as long as its reference, or as short, is too long or too short."""
@@ -85,7 +85,7 @@ def number(it: Sentence) -> str:
 def name(it: Sentence) -> str:
     """A word with a capital that the source has and every reference keeps as it is."""
     kept = _names(it.src).intersection(*(_names(ref) for ref in it.refs))
-    lost = sorted(kept - set(re.findall(r"\w+", it.hyp)))
+    lost = sorted(kept - set(split_words(it.hyp)))
     return f"names lost: {' '.join(lost)}" if lost else ""
 
 
@@ -142,7 +142,9 @@ def _content(it: Sentence) -> list[str]:
     """The long words of a translation that are in no reference, each once."""
     known = {word for ref in it.refs for word in folded(ref)}
     return [
-        word for word in dict.fromkeys(folded(it.hyp)) if len(word) >= CONTENT and word not in known and word.isalpha()
+        word
+        for word in dict.fromkeys(folded(it.hyp))
+        if len(word) >= CONTENT and word not in known and is_of_letters(word)
     ]
 
 
@@ -219,9 +221,9 @@ def most_telling(
 def _names(text: str) -> set[str]:
     """Words with a capital that do not begin a sentence, and those with capitals inside."""
     found = set()
-    for match in re.finditer(r"\w+", text):
-        word = match[0]
-        begins = not re.search(r"\w", text[: match.start()]) or re.search(r"[.!?:]\W*$", text[: match.start()])
+    for start, end in words(text):
+        word = text[start:end]
+        begins = not re.search(r"\w", text[:start]) or re.search(r"[.!?:]\W*$", text[:start])
         if (word[0].isupper() and not begins and len(word) > 1) or re.search(r"\w[A-ZÄÖÜ]", word):
             found.add(word)
     return found

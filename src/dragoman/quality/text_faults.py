@@ -8,6 +8,7 @@ from collections import Counter
 
 from dragoman.languages.codes import facts, language_of, parsed
 from dragoman.quality.text_forms import forms_of
+from dragoman.text.words import is_letter
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
 _INVISIBLE = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"  # not the joiners: scripts need those
@@ -75,7 +76,8 @@ def _mended_once(text: str) -> str:
 
 def _without_tags(tags: re.Match[str]) -> str:
     neighbours = tags.string[: tags.start()][-1:] + tags.string[tags.end() :][:1]
-    return " " if len(neighbours) == 2 and neighbours.isalnum() and not _INSIDE_WORDS.fullmatch(tags[0]) else ""
+    parts_words = len(neighbours) == 2 and all(map(is_letter, neighbours)) and not _INSIDE_WORDS.fullmatch(tags[0])
+    return " " if parts_words else ""
 
 
 def _unescaped(text: str) -> str:

@@ -13,6 +13,8 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.text.case import capitalized, lower, upper
+from dragoman.text.placeholders import in_place_of
+from dragoman.text.words import split_words, tells_words
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -114,11 +116,11 @@ def with_placeholder(src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
     or before the final mark of both.
     """
     made = _placeholder(rng)
-    words = [Counter(re.findall(r"\w+", text)) for text in (src, tgt)]
+    words = [Counter(word for word in split_words(text) if tells_words(word[0])) for text in (src, tgt)]
     both = sorted(word for word, count in words[0].items() if count == 1 and words[1][word] == 1)
     if both:
-        word = re.compile(rf"(?<!\w){re.escape(rng.choice(both))}(?!\w)")
-        return word.sub(lambda _: made, src), word.sub(lambda _: made, tgt)
+        word = rng.choice(both)
+        return in_place_of(word, made, src), in_place_of(word, made, tgt)
     if rng.random() < 0.5:
         return f"{made} {src}", f"{made} {tgt}"
     return _before_the_mark(src, made), _before_the_mark(tgt, made)

@@ -22,7 +22,7 @@ from dragoman.formats.encoding import decoded
 from dragoman.progress import say
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
 from dragoman.text.placeholders import span_ranges
-from dragoman.text.words import UNSPACED
+from dragoman.text.words import is_alone
 
 START = 4
 """First letters of a term, by which it is looked for."""
@@ -207,7 +207,7 @@ class Glossary:
             if key in (folded if term == term.lower() else text):  # most are not: one look spares a pattern
                 for match in _spelling(term).finditer(text):
                     start, end = match.span(1)
-                    if _is_apart(text, start, end):
+                    if is_alone(text, start, end):
                         yield start, rank, end, term
 
     def said(self, text: str, translation: str) -> list[tuple[int, int]]:
@@ -258,21 +258,3 @@ def _folded(text: str) -> str:
 def _spelling(term: str) -> re.Pattern[str]:
     """Finds it, as group 1, wherever it begins."""
     return re.compile(f"(?=({re.escape(term)}))", re.IGNORECASE if term == term.lower() else 0)
-
-
-def _is_apart(text: str, start: int, end: int) -> bool:
-    """True if what begins or ends in a letter or digit does so at the edge of a word, and no mark follows."""
-    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
-    if before and _tells_words(text[start]) and (before == "_" or _tells_words(before)):
-        return False
-    if not after:
-        return True
-    if _tells_words(text[end - 1]):
-        return after != "_" and not _tells_words(after)
-    return unicodedata.category(after)[0] != "M"
-
-
-@functools.cache
-def _tells_words(letter: str) -> bool:
-    """True if it is a letter, digit or combining mark of a script that puts spaces between words."""
-    return unicodedata.category(letter)[0] in "LNM" and re.match(f"[{UNSPACED}]", letter) is None

@@ -15,9 +15,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.text.words import UNSPACED, Word, words
+from dragoman.text.words import CLOSING, OPENING, UNSPACED, Word, is_letter, places, tells_words, words
 
-_CJK = "\u3000-\u9fff\uff00-\uffef"  # a URL among Chinese characters ends where they begin
+_BARE = rf"{UNSPACED}\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"  # these follow a URL without a space, Korean too
+_ENDS = re.escape("".join(mark for mark in CLOSING if not mark.isascii()))
+_MIDDLE = ".,;:!?)\\]}'’"  # a URL has them inside, but does not end in one
+_PLAIN = rf"[^\s<>\"“„‹›«\u055a-\u055f\u3000-\u3004\u3008-\u303f\uff00-\uffef{_ENDS}{_BARE}{_MIDDLE}/]"
+_NATIVE = rf"(?:(?![{_ENDS}])[{_BARE}])++"
+_URL_PART = rf"{_PLAIN}++|[{_MIDDLE}]++(?={_PLAIN}|/)|(?<=[=#&_~+%-])(?!を){_NATIVE}|(?<=[{_BARE}])\.{_NATIVE}"
+_URL = (
+    rf"(?:https?://|www\.)(?={_PLAIN}|[{_BARE}])(?:{_NATIVE})?(?:{_URL_PART})*+"
+    # letters right behind `example.com/` are a path where a path may end after them
+    rf"(?:/(?:(?:(?![\u3041-\u309f]){_NATIVE}(?=[\s/?#&=_.-]|\Z)|(?!{_NATIVE}))(?:{_URL_PART}|/(?:(?!を){_NATIVE})?)*+)?+)?"
+)
+"""A URL. Letters of scripts without spaces belong to it where a part of its host or path begins with them."""
 _EMOJI = (
     "\u00a9\u00ae\u2122\u2300-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u3297\u3299"
     "\U0001f000-\U0001faff"
@@ -36,7 +47,7 @@ class System(NamedTuple):
 
 _CONVERSION = r"(?:hh?|ll?|[zjtLq]|I(?:32|64))?(?:d|[bsSifFgGeExXuoOcCpnaA@](?![A-Za-z0-9_]))"
 SYSTEMS = (
-    System("URL", rf"(?:https?://|www\.)[^\s<>\"{_CJK}]*[^\s<>\".,;:!?)\]}}'»{_CJK}]", "RFC 3986"),
+    System("URL", _URL, "RFC 3986, RFC 3987"),
     System(
         "e-mail address",
         r"(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}",
@@ -123,17 +134,21 @@ SYSTEMS = (
     ),
     System("entities", r"&(?:[A-Za-z]{1,32}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});", "WHATWG HTML"),
     System("a piece of a document that is not translated", r"[\ue100-\uf8ff]", "alignment/markup.py"),
-    System("flags, keycaps", "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3", "UTS 51"),
+    System(
+        "flags, keycaps, marks shown as emoji",
+        "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|[^\\s\\w]\ufe0f",
+        "UTS 51",
+    ),
     System(
         "emoji with joiners",
-        f"[{_EMOJI}](?:[\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",
+        f"[{_EMOJI}](?:[\ufe0e\ufe0f\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f][{_EMOJI}]?)*",
         "UTS 51",
     ),
 )
 """The kinds of placeholders. Where two fit, the first is taken."""
 _KINDS = tuple(system.pattern for system in SYSTEMS)
 _SPAN = re.compile("|".join(f"(?:{kind})" for kind in _KINDS))
-_MAY_BEGIN = re.compile(rf"[%${{}}<&@`\[\]|:_\u20e3\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
+_MAY_BEGIN = re.compile(rf"[%${{}}<&@`\[\]|:_\u20e3\ufe0f\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
 """A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
     r"(?<![A-Za-z0-9_./-])(?<!\d,)(?:"
@@ -147,8 +162,8 @@ _CODES = (
 )
 SPANS_AND_CODES = re.compile("|".join(f"(?:{kind})" for kind in (*_KINDS, *_CODES)))
 """Finds codes too, `ABC-123` and `2.3.1`: most models write them as they are; where one does not, they are kept."""
+_URL_HERE = re.compile(_URL)
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
-_OPENING, _CLOSING = "([{«“„¿¡", ".,;:!?)]}»”…。，；：！？）"
 
 
 class Removed(NamedTuple):
@@ -231,7 +246,7 @@ def kept_apart(
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
     """True for a span with a letter of a script with spaces right beside it."""
     neighbours = text[max(start - 1, 0) : start] + text[end : end + 1]
-    return re.search(rf"[^\W{UNSPACED}]", neighbours) is not None
+    return "_" in neighbours or any(map(tells_words, neighbours))
 
 
 STAND_INS = {
@@ -244,7 +259,7 @@ MOST_LOST = 40
 """Spans whose words made something else of what is around them, after which a text's spans stand for no words."""
 _NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
 _VERSION = re.compile(r"\d+\.")
-_NO_WORD = re.compile(rf"[<&\]\[]|%%|\{{[%#]|:[a-z0-9_+-]+:$|[0-9#*]\ufe0f?\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
+_NO_WORD = re.compile(rf"[<&\]\[]|%%|\{{[%#]|:[a-z0-9_+-]+:$|.\ufe0f|[0-9#*]\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
 def survive(src: str, translation: str) -> bool:
@@ -274,9 +289,9 @@ def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, lis
         done = match.end()
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
         # One space of two goes with the span; before punctuation none is left.
-        if before.isspace() and (not after or after.isspace() or after in _CLOSING):
+        if before.isspace() and (not after or after.isspace() or after in CLOSING):
             left = left.rstrip()
-        elif before.isalnum() and after.isalnum():  # "one<br>two" is two words
+        elif is_letter(before) and is_letter(after):  # "one<br>two" is two words
             left += " "
         removed.append(Removed(match.group(), len(left.rstrip()), before, after))
     left += text[done:]
@@ -301,37 +316,55 @@ def put_back(
     no span may part; it goes beside them.
     """
     tgt_words = words(translation)
-    places: list[int] = []  # of each span: its offset in the translation
+    offsets: list[int] = []  # of each span, in the translation
     for item in removed:
         before = [i for i, word in enumerate(src_words) if word.end <= item.offset]
         after = [i for i, word in enumerate(src_words) if word.start >= item.offset]
-        leans_right = item.before in _NOTHING and item.after not in _NOTHING and item.after not in _CLOSING
+        leans_right = item.before in _NOTHING and item.after not in _NOTHING and item.after not in CLOSING
         if not before:
-            places.append(0)
+            offsets.append(0)
         elif not after or not tgt_words:
-            places.append(len(translation))
+            offsets.append(len(translation))
         elif item.before in _NOTHING and item.after in _NOTHING:
             place = _parting(links, len(before))
-            places.append(tgt_words[place - 1].end if place else 0)
+            offsets.append(tgt_words[place - 1].end if place else 0)
         elif leans_right:
-            places.append(tgt_words[int(links[:, after[0]].argmax())].start)
+            offsets.append(tgt_words[int(links[:, after[0]].argmax())].start)
         else:
-            places.append(tgt_words[int(links[:, before[-1]].argmax())].end)
+            offsets.append(tgt_words[int(links[:, before[-1]].argmax())].end)
         for start, end in whole:
-            if start < places[-1] < end:
-                places[-1] = start if leans_right else end
+            if start < offsets[-1] < end:
+                offsets[-1] = start if leans_right else end
     out, done = "", 0
     for place, item in sorted(
-        zip(places, removed, strict=True), key=lambda pair: pair[0]
+        zip(offsets, removed, strict=True), key=lambda pair: pair[0]
     ):  # stable: the source's order
         out += translation[done:place]
         done = place
         left, right = out.rstrip(), translation[place:].lstrip()
-        out = left + (between if _apart(left[-1:], item.before, _OPENING) else "") + item.span
-        tokenised = right[:1] in _CLOSING and translation[place:][:1].isspace()  # this text has a space before marks
-        out += between if (right and tokenised) or _apart(right[:1], item.after, _CLOSING) else ""
+        out = left + (between if _apart(left[-1:], item.before, OPENING, item.span) else "") + item.span
+        tokenised = right[:1] in CLOSING and translation[place:][:1].isspace()  # this text has a space before marks
+        apart = (right and tokenised) or _apart(right[:1], item.after, CLOSING, item.span)
+        out += (between if apart else "") or (" " if _grows(item.span, right) else "")
         done += len(translation) - place - len(right)
     return (out + translation[done:]).strip()
+
+
+def in_place_of(word: str, span: str, text: str) -> str:
+    """A text with a span in the place of a word that stands by itself in it, the first time it does.
+
+    >>> in_place_of("Tom", "https://x.org/a/", "Tom的")
+    'https://x.org/a/ 的'
+    """
+    for start, end in places(word, text)[:1]:
+        return text[:start] + span + " " * _grows(span, text[end:]) + text[end:]
+    return text
+
+
+def _grows(span: str, right: str) -> bool:
+    """True for a URL that would take in some of what follows it."""
+    match = _URL_HERE.match(span + right[:1]) if right else None
+    return match is not None and match.end() > len(span)
 
 
 def _parting(links: np.ndarray, number: int) -> int:
@@ -348,7 +381,7 @@ def _parting(links: np.ndarray, number: int) -> int:
     return int(len(scores) - 1 - scores[::-1].argmax())  # the last one of equals: behind a word that has no link
 
 
-def _apart(neighbour: str, in_source: str, leaning: str) -> bool:
+def _apart(neighbour: str, in_source: str, leaning: str, span: str) -> bool:
     """True if a space belongs between a span and its neighbour in the translation, a letter or nothing.
 
     `in_source`: what stood there in the source. `leaning`: marks that stand close to what is on this side of them.
@@ -357,4 +390,4 @@ def _apart(neighbour: str, in_source: str, leaning: str) -> bool:
         return False
     if in_source in _NOTHING:
         return True
-    return not in_source.isalnum() and neighbour.isalnum()
+    return is_letter(neighbour) and (not is_letter(in_source) or _URL_HERE.match(span) is not None)

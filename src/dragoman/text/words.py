@@ -1,25 +1,54 @@
-"""Words of a text: what a word is, and where each stands."""
+"""Words of a text: what a word is, where each stands, and where a text may be parted.
 
+A letter is a grapheme cluster (UAX 29): a base with its vowel signs, accents, joiners and stacked consonants, an emoji
+with all that is joined to it, a flag. No word begins or ends inside of one.
+"""
+
+import functools
 import re
 import unicodedata
+from collections.abc import Container
 from typing import NamedTuple
 
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Characters of scripts that put no spaces between words, for a class of a pattern: Thai, Lao, Burmese, Khmer, kana,
-Chinese."""
+import regex
 
-_MARKS = "\u200c\u200d" + "".join(
-    re.escape(chr(code)) for code in range(0x300, 0x2000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
+UNSPACED = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u1b00-\u1b7f\u3005-\u3007\u3040-\u30ff"
+    "\u3400-\u9fff\ua980-\ua9ff\uaa60-\uaadf\uf900-\ufaff\U00020000-\U0003ffff"
 )
+"""Characters of scripts that put no spaces between words, for a class of a pattern: Thai, Lao, Tibetan, Burmese, Khmer,
+Tai, Balinese, Javanese, kana, Chinese."""
+
+_OF_SCRIPTS = "".join(
+    map(chr, (*range(0x80, 0x3100), *range(0xA000, 0xAC00), *range(0xFB00, 0x12000), *range(0x16A00, 0x17000)))
+)
+MARKS = "\u200c\u200d" + "".join(regex.findall(r"\p{M}+", _OF_SCRIPTS))
 """Vowel signs, accents and joiners: they belong to the letter before them, and `\\w` has no room for them."""
 
-WORD = rf"[{UNSPACED}][{_MARKS}]*|[^\W{UNSPACED}]+(?:[{_MARKS}]+[^\W{UNSPACED}]*)*"
-"""A pattern of a word. Each letter of a script without spaces is a word by itself."""
-LETTERS = rf"(?:[^\W\d_][{_MARKS}]*)+"
+LETTERS = rf"(?:[^\W\d_][{MARKS}]*)+"
 """A pattern of a row of letters with their marks."""
-_WORD = re.compile(WORD)
-_SPACED = re.compile(r"\S+")
-_WORD_OR_MARK = re.compile(rf"{WORD}|[^\w\s]")
+_OF_LETTERS = re.compile(LETTERS)
+_SPACED, _UNSPACED = re.compile(r"\S+"), re.compile(f"[{UNSPACED}]")
+
+# Of most text each character is a cluster by itself: that goes without `regex`, which takes twice as long.
+_MAY_JOIN = re.compile(
+    "[^\0-\u00ac\u00ae-\u00b6\u00b8-\u02ff\u0370-\u0482\u048a-\u055a\u0560-\u0590\u1e00-\u200b\u200e-\u205f"
+    "\u2070-\u20cf\u2100-\u22ff\u2460-\u25ff\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff00-\uffef]"
+)
+_SIMPLE_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
+_SIMPLE = re.compile(_SIMPLE_WORD), re.compile(rf"{_SIMPLE_WORD}|[^\w\s]")
+_MARK = r"[\p{M}\u200c\u200d]"
+_CLUSTER = rf"\X(?:(?={_MARK})\X)*+"  # UAX 29 parts a few vowel signs from their letter (Burmese \u102c): not here
+_ROW = rf"(?:(?=[\p{{L}}\p{{N}}_])(?![{UNSPACED}]){_CLUSTER})++"
+_INSIDE = "[\u00ad\u00b7\u055b-\u055e\u05f3\u05f4\u2060]"
+"""What stands between the letters of a word: soft hyphens, Catalan's dot, Armenian and Hebrew marks."""
+_JOINED_WORD = rf"(?=[{UNSPACED}]){_CLUSTER}|{_ROW}(?:{_INSIDE}{_ROW})*+"
+_JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!\s(?!{_MARK})){_CLUSTER}")
+_CLUSTERS = regex.compile(_CLUSTER, regex.DOTALL)
+
+_ENDS = "".join(regex.findall(r"[\p{Terminal_Punctuation}\p{Pe}]", _OF_SCRIPTS))
+CLOSING, OPENING = f".,;:!?)]}}»”…{_ENDS}", "([{«“„¿¡「『（［｛《〈【"
+"""Marks that stand close to what is before them, in any script, and to what follows."""
 
 
 class Word(NamedTuple):
@@ -35,7 +64,7 @@ def words(text: str) -> list[Word]:
     >>> [(word.start, word.end) for word in words("Ab, 我们")]
     [(0, 2), (2, 3), (4, 5), (5, 6)]
     """
-    return [Word(*match.span()) for match in _WORD_OR_MARK.finditer(text)]
+    return [Word(*match.span()) for match in _pattern(text, marks=True).finditer(text)]
 
 
 def spaced_words(text: str) -> list[Word]:
@@ -53,7 +82,7 @@ def split_words(text: str) -> list[str]:
     >>> split_words("It's नमस्ते!")
     ['It', "'", 's', 'नमस्ते', '!']
     """
-    return _WORD_OR_MARK.findall(text)
+    return _pattern(text, marks=True).findall(text)
 
 
 def folded(text: str) -> list[str]:
@@ -62,4 +91,67 @@ def folded(text: str) -> list[str]:
     >>> folded("A man, walking."), folded("你好！")
     (['a', 'man', 'walking'], ['你', '好'])
     """
-    return _WORD.findall(text.lower())
+    text = text.lower()
+    return _pattern(text, marks=False).findall(text)
+
+
+@functools.lru_cache(256)
+def borders(text: str) -> Container[int]:
+    """The places where a text may be parted: between its clusters, and at its ends.
+
+    >>> [place for place in range(5) if place in borders("करें")]
+    [0, 1, 4]
+    """
+    if not _MAY_JOIN.search(text):
+        return range(len(text) + 1)
+    return frozenset([0, *(match.end() for match in _CLUSTERS.finditer(text))])
+
+
+@functools.cache
+def is_letter(character: str) -> bool:
+    """True for a letter, a digit, or a sign that belongs to the letter before it.
+
+    >>> is_letter("a"), is_letter("ै"), is_letter("。"), is_letter("")
+    (True, True, False, False)
+    """
+    return character != "" and (unicodedata.category(character)[0] in "LNM" or character in "\u200c\u200d")
+
+
+def is_of_letters(text: str) -> bool:
+    """True for letters with their signs, and nothing else: as `isalpha`, in every script.
+
+    >>> is_of_letters("करें"), is_of_letters("a4")
+    (True, False)
+    """
+    return _OF_LETTERS.fullmatch(text) is not None
+
+
+@functools.cache
+def tells_words(letter: str) -> bool:
+    """True for a letter of a script that puts spaces between words: beside it, nothing begins or ends a word."""
+    return is_letter(letter) and _UNSPACED.match(letter) is None
+
+
+def is_alone(text: str, start: int, end: int) -> bool:
+    """True if what begins or ends in a letter does so at the edge of a word, and no sign of a letter follows.
+
+    >>> is_alone("करें", 0, 2), is_alone("我是Tom吗", 2, 5), is_alone("Anna", 1, 4)
+    (False, True, False)
+    """
+    before, after = text[start - 1 : start] if start else "", text[end : end + 1]
+    if end not in borders(text):
+        return False
+    if tells_words(text[start]) and (before == "_" or tells_words(before)):
+        return False
+    return not (tells_words(text[end - 1]) and (after == "_" or tells_words(after)))
+
+
+def places(word: str, text: str, flags: int = 0) -> list[Word]:
+    """The places where a word stands by itself in a text, or between letters of a script without spaces."""
+    found = re.finditer(re.escape(word), text, flags)
+    return [Word(*match.span()) for match in found if is_alone(text, *match.span())]
+
+
+def _pattern(text: str, *, marks: bool) -> "re.Pattern[str] | regex.Pattern[str]":
+    """Finds the words of a text, and with `marks` what else is in it but spaces."""
+    return (_JOINED if _MAY_JOIN.search(text) else _SIMPLE)[marks]

@@ -6,10 +6,10 @@ without a space; put together again, they are the text.
 
 import functools
 import re
-import unicodedata
 from collections.abc import Callable
 
 from dragoman.errors import Error, not_installed
+from dragoman.text.words import MARKS
 
 Words = list[tuple[str, bool]]
 Segmenter = Callable[[str], Words]
@@ -98,7 +98,7 @@ def _pattern(apart: str) -> re.Pattern[str]:
     At an apostrophe, English endings stand for themselves (dog 's, we 'll) except n't; everything else is taken as an
     elision, which ends with its apostrophe (l' homme, dell' arte).
     """
-    letter = rf"(?:[^\W{apart}]|[{_marks()}\u200c\u200d])"
+    letter = rf"(?:[^\W{apart}]|[{MARKS}])"
     ending = rf"['’](?:s|re|ve|ll|d|m)(?!{letter})"
     return re.compile(
         rf"""
@@ -113,10 +113,3 @@ def _pattern(apart: str) -> re.Pattern[str]:
         """,
         re.VERBOSE | re.IGNORECASE | re.DOTALL,
     )
-
-
-@functools.cache
-def _marks() -> str:
-    """Combining marks (which `\\w` leaves out) as a character class: accents in NFD, vowel signs of Indic scripts."""
-    codes = [code for code in range(0x20000) if unicodedata.category(chr(code)).startswith("M")]
-    return "".join(map(re.escape, map(chr, codes)))
