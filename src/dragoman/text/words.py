@@ -41,7 +41,7 @@ _MARK = r"[\p{M}\u200c\u200d]"
 _CLUSTER = rf"\X(?:(?={_MARK})\X)*+"  # UAX 29 parts a few vowel signs from their letter (Burmese \u102c): not here
 _ROW = rf"(?:(?=[\p{{L}}\p{{N}}_])(?![{UNSPACED}]){_CLUSTER})++"
 _INSIDE = "[\u00ad\u00b7\u055b-\u055e\u05f3\u05f4\u2060]"
-"""What stands between the letters of a word: soft hyphens, Catalan's dot, Armenian and Hebrew marks."""
+"""Marks between the letters of a word: soft hyphens, Catalan's dot, Armenian and Hebrew marks."""
 _JOINED_WORD = rf"(?=[{UNSPACED}]){_CLUSTER}|{_ROW}(?:{_INSIDE}{_ROW})*+"
 _JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!\s(?!{_MARK})){_CLUSTER}")
 _CLUSTERS = regex.compile(_CLUSTER, regex.DOTALL)
