@@ -37,7 +37,7 @@ def trained(base: Path, out: Path, way: dict[str, Any] | None, options: argparse
     recipe = fine_tuning_recipe(str(base), *files, str(out), adapter=way, valid=options.valid, doctor="skip")
     recipe = config.override({**recipe, "seed": seed, "device": "cpu"}, options.set)
     started = time.process_time()
-    recipes.run(config.parse(recipes.TranslationRecipe, recipe, "benchmark"))
+    recipes.run_to_end(config.parse(recipes.TranslationRecipe, recipe, "benchmark"))
     return time.process_time() - started
 
 

@@ -123,7 +123,7 @@ def train(corpus: str, size: Any, minutes: float, seed: int, changes: list[str])
     with tempfile.TemporaryDirectory() as folder:
         data = {"run_dir": folder, "seed": seed, "corpus": {**corpora()[corpus], "doctor": "skip"}, **plain}
         recipe: Any = recipes.parsed(override(data, changes), "settings by hand")
-        outcome = recipes.run(recipe, 60 * minutes).outcome
+        outcome = recipes.run_to_end(recipe, 60 * minutes).outcome
         events = read_events(Path(folder) / METRICS)
         pairs = recipes.of_run(folder).corpus.valid.pairs()
         words = sum(len(pair.tgt.split()) for pair in pairs)

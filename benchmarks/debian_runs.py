@@ -112,7 +112,7 @@ def trained(data: dict[str, Any], change: Change, seconds: float) -> dict[str, A
     if change.train is not None:
         data["corpus"]["train"] = change.train
     recipe: Any = recipes.parsed(data, "the variant")
-    recipes.run(recipe, seconds)
+    recipes.run_to_end(recipe, seconds)
     events = read_events(Path(recipe.run_dir) / METRICS)
     last = {event["event"]: event for event in events}
     plan, end, start = last["plan"], last["end"], last["start"]

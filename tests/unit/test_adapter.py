@@ -49,8 +49,7 @@ def adapter_settings(base: Path, name: str = "adapter", *changes: str) -> dict[s
 
 
 def trained(base: Path, name: str = "adapter", *changes: str) -> Path:
-    recipes.run(parse(TranslationRecipe, adapter_settings(base, name, *changes)))
-    return base.parent / name
+    return recipes.run_to_end(parse(TranslationRecipe, adapter_settings(base, name, *changes))).run_dir
 
 
 def logits(run: Path, which: str = "best") -> torch.Tensor:
@@ -100,7 +99,7 @@ def test_training_goes_on_from_the_adapter(base: Path) -> None:
     trained(base, "whole", "training.max_steps=6")
     half = parse(TranslationRecipe, adapter_settings(base, "half", "training.max_steps=6"))
     recipes.run(half, stop_when=lambda step: step == 2)
-    recipes.run(half)
+    recipes.run_to_end(half)
     one, other = (checkpoint.select(base.parent / name, "last") for name in ("whole", "half"))
     for file in ("model.safetensors", "optimizer.safetensors", "averaged.safetensors", "state.json"):
         assert (one / file).read_bytes() == (other / file).read_bytes(), file

@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -13,12 +14,16 @@ from typing import Any, get_args
 
 import pytest
 from tests.errors import raises_error
+from tests.unit.test_init_from import FIRST, settings
 
 from dragoman import config
+from dragoman.cli import serve
 from dragoman.cli.main import load
 from dragoman.corpora import embedded
 from dragoman.errors import Error
 from dragoman.experiments import demo
+from dragoman.runs import checkpoint
+from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.documents import EmbeddedPair
@@ -196,3 +201,27 @@ def test_references_go_with_their_sources() -> None:
     for sources in ([], [a, b]):
         with raises_error(Error.UNEQUAL_COUNTS):
             recipes.references_of(sources, [one])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nobody_goes_on_with_half_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """A training that stops and saves takes the signal: whoever uses the model has to hear of it, once."""
+    data = settings(tmp_path, "demo", *FIRST)
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(config.to_yaml(recipes.parsed(config.override(data, ["training.log_every=1"]), "tiny")))
+    monkeypatch.setattr(serve, "RECIPE", recipe)
+    event = RunLog.event
+
+    def stopping(log: RunLog, kind: str, **fields: Any) -> None:
+        event(log, kind, **fields)
+        if kind == "train" and fields["step"] == 2:
+            signal.raise_signal(number)
+
+    with monkeypatch.context() as stopped:
+        stopped.setattr(RunLog, "event", stopping)
+        with raises_error(Error.INTERRUPTED, "step 2"):
+            serve._demo_run()
+    run = serve._demo_run()
+    assert checkpoint.step_of(checkpoint.list_checkpoints(run)[-1]) == 3
+    monkeypatch.setattr(recipes, "run", None)
+    assert serve._demo_run() == run

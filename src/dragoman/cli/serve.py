@@ -9,6 +9,7 @@ from dragoman.errors import Error, not_installed
 from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
+from dragoman.runs.events import METRICS, last_event, read_events
 from dragoman.serve.corrections import MODES, Mode
 from dragoman.serve.hosts import is_loopback
 from dragoman.serve.settings import Limits, Settings
@@ -122,10 +123,12 @@ def _mode(mode: str | None, no_corrections: bool, without_key: bool) -> Mode | N
 
 
 def _demo_run() -> Path:
-    """The demo's run, trained now if it is not there."""
+    """The demo's run, trained now if it is not there, and on if it was stopped."""
     recipe: Any = recipes.load(RECIPE, [])
     run = Path(recipe.run_dir)
-    if not checkpoint.list_checkpoints(run):
+    log = run / METRICS
+    is_stopped = log.exists() and last_event(read_events(log), "end").get("reason") == "interrupted"
+    if is_stopped or not checkpoint.list_checkpoints(run):
         say("no run is named: training the demo's translator first, which takes about two minutes")
-        run = recipes.run(recipe).run_dir
+        recipes.run_to_end(recipe)
     return run
