@@ -1,6 +1,8 @@
 """Sentences: boundaries by the rules of languages, and offsets that are exact on any text."""
 
+import importlib.util
 import random
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,41 @@ CASES = [
     ("hi", "यह एक है। वह दो है।", ["यह एक है।", "वह दो है।"]),
     ("th", "สวัสดี ผมชื่อทอม", ["สวัสดี ผมชื่อทอม"]),
     ("ru", "Это г. Москва. Он т.е. она здесь.", ["Это г. Москва.", "Он т.е. она здесь."]),
+    ("ka", "დღეს კარგი ამინდია. წავიდეთ პარკში! სად ხარ?", ["დღეს კარგი ამინდია.", "წავიდეთ პარკში!", "სად ხარ?"]),
+    ("ka", "ნახა ა. წერეთელმა. წავიდა.", ["ნახა ა. წერეთელმა.", "წავიდა."]),
+    ("hy", "Դու՞ եկար։", ["Դու՞ եկար։"]),
+    ("hy", "Այո՜ նա եկավ։ Գնաց։", ["Այո՜ նա եկավ։", "Գնաց։"]),
+    ("hy", "Ինչպե՞ս ես:  Սա թեստ է:", ["Ինչպե՞ս ես:", "Սա թեստ է:"]),  # spaCy 5911
+    ("am", "ሰላም ነው፡፡ ደህና ነህ፡፡ አመሰግናለሁ፡፡", ["ሰላም ነው፡፡", "ደህና ነህ፡፡", "አመሰግናለሁ፡፡"]),
+    ("am", "ሰላም ነው። ዶ/ር አበበ መጣ::", ["ሰላም ነው።", "ዶ/ር አበበ መጣ::"]),
+    ("hi", "डॉ. शर्मा आए। वे चले गए।", ["डॉ. शर्मा आए।", "वे चले गए।"]),
+    ("hi", "यह आया।वह गया।क्या?हाँ।", ["यह आया।", "वह गया।", "क्या?", "हाँ।"]),
+    ("hi", "यह अच्छा है. वह चला गया.", ["यह अच्छा है.", "वह चला गया."]),
+    ("hi", "श्री. नरेन्द्र ने कहा।", ["श्री. नरेन्द्र ने कहा।"]),  # indic_nlp_library 30
+    ("bn", "ডা. রহমান এসেছেন। তিনি চলে গেছেন।", ["ডা. রহমান এসেছেন।", "তিনি চলে গেছেন।"]),
+    ("pa", "ਡਾ. ਸਿੰਘ ਆਏ। ਉਹ ਗਏ॥", ["ਡਾ. ਸਿੰਘ ਆਏ।", "ਉਹ ਗਏ॥"]),
+    ("ta", "கி.மீ. தொலைவு. அவர் வந்தார்.", ["கி.மீ. தொலைவு.", "அவர் வந்தார்."]),
+    ("ur", "وہ آیا۔ وہ گیا۔کیا؟ ہاں۔", ["وہ آیا۔", "وہ گیا۔", "کیا؟", "ہاں۔"]),
+    ("ar", "قال د. محمد إن الاجتماع غدا.", ["قال د. محمد إن الاجتماع غدا."]),
+    ("ar", "كيف حالك؟أنا بخير، شكرا. وأنت؟", ["كيف حالك؟", "أنا بخير، شكرا.", "وأنت؟"]),
+    ("ar", "علامة (؟) هنا. نعم.", ["علامة (؟) هنا.", "نعم."]),
+    ("fa", "سال ۵۵۰ ق.م. بود. او رفت.", ["سال ۵۵۰ ق.م. بود.", "او رفت."]),
+    ("el", "Πώς είσαι; Είμαι καλά.", ["Πώς είσαι;", "Είμαι καλά."]),
+    ("el", "Πού είναι; πού είναι", ["Πού είναι; πού είναι"]),
+    ("en", "int x; Double y; done", ["int x; Double y; done"]),
+    ("my", "နေကောင်းပါတယ်။နေကောင်းလား။", ["နေကောင်းပါတယ်။", "နေကောင်းလား။"]),
+    ("my", "ဖြစ်ပါသည်၊၊ ထို့ကြောင့်၊ သူ", ["ဖြစ်ပါသည်၊၊", "ထို့ကြောင့်၊ သူ"]),  # yasbd-lib 285
+    ("km", "ខ្ញុំទៅ ។ អ្នកទៅ៕ គាត់", ["ខ្ញុំទៅ ។", "អ្នកទៅ៕", "គាត់"]),
+    ("dz", "འདི་འདྲ་ཡིན། འདི་རེད།", ["འདི་འདྲ་ཡིན།", "འདི་རེད།"]),
+    ("he", "הוא גר בבית 12. הוא גר כאן.", ["הוא גר בבית 12.", "הוא גר כאן."]),
+    ("hr", "Živim u kući 12. Ona živi ovdje 3. svibnja.", ["Živim u kući 12.", "Ona živi ovdje 3. svibnja."]),
+    ("hr", "Kralj Petar II. Karađorđević npr. vlada.", ["Kralj Petar II. Karađorđević npr. vlada."]),
+    ("id", "Bpk. Joko datang. Jl. Sudirman no. 5.", ["Bpk. Joko datang.", "Jl. Sudirman no. 5."]),
+    ("ja", "Yahoo!ニュースを読む。Hello!世界。", ["Yahoo!ニュースを読む。", "Hello!", "世界。"]),
+    ("th", "พ.ศ. 2560 ดร. สมชาย เปิด", ["พ.ศ. 2560 ดร. สมชาย เปิด"]),
+    ("de", "ich bin alt. sie ist jung.", ["ich bin alt.", "sie ist jung."]),
+    ("de", "am 3. mai kam z. b. frau dr. maier. sie ging.", ["am 3. mai kam z. b. frau dr. maier.", "sie ging."]),
+    ("en", "hello! how are you? see e.g. this.", ["hello!", "how are you?", "see e.g. this."]),
     ("", "One line\nanother line", ["One line", "another line"]),
     ("", "", []),
     ("", " \n ", []),
@@ -91,3 +128,24 @@ def test_a_megabyte_of_marks_takes_seconds() -> None:
 )
 def test_reports_about_other_splitters(text: str, count: int) -> None:
     assert len(sentences(text, "en")) == count
+
+
+def test_sentences_of_known_number_in_the_catalogues_that_are_there() -> None:
+    """Each language of `benchmarks/sentences.py` in small, where a Debian has its catalogues."""
+    path = Path(__file__).parents[2] / "benchmarks" / "sentences.py"
+    spec = importlib.util.spec_from_file_location("sentences_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    folder = Path("/usr/share/locale")
+    texts = benchmark.catalogues(folder, SAMPLE, 40) if folder.is_dir() else {}
+    if not texts:
+        pytest.skip("no catalogues of these languages")
+    for language, joined in texts.items():
+        count = benchmark.scores("catalogues", language, joined)[0]["ours"]
+        assert count["right"] >= 0.95 * (count["right"] + count["missed"]), language
+        assert count["right"] >= 4 * count["false"], language  # some lines hold two sentences
+
+
+SAMPLE = ["de", "el", "hi", "ka", "pa", "tr", "zh_CN"]

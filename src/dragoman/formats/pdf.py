@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from dragoman.errors import DragomanError, Error
+from dragoman.languages.punctuation import ENDS
 
 MAX_PAGES = 5_000
 
@@ -46,7 +47,7 @@ def _paragraphs(page: str) -> str:
             )
         else:
             out.append(line)
-        joined = bool(line) and not re.search(r"[.!?:;。！？]$", line) and len(line) > 0.7 * longest
+        joined = bool(line) and not re.search(rf"[{ENDS}:;]$", line) and len(line) > 0.7 * longest
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip("\n")
 
 

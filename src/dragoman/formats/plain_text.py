@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain
+from dragoman.languages.punctuation import CLOSING, ENDS
 
 NARROWEST, WIDEST = 30, 130
 """Characters of a line, between which texts are broken."""
@@ -20,7 +21,7 @@ _MARK = re.compile(r"[ \t]*(?:(?:[-*+•–—·]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ 
 _QUOTED = re.compile(r"(?:[ \t]*[>|#])*[ \t]*")
 _HYPHEN = re.compile(r"(?<=\w)- (?=[^\W\d_])(?!(?:and|or|und|oder|bzw|bis|et|ou|y|e|o)\b)")
 """A word that goes on in the next line: its hyphen may be its own. `on- and offline` is two words."""
-_END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*$")
+_END = re.compile(rf"[{ENDS}:;][{CLOSING}]*$")
 
 
 class Line(NamedTuple):

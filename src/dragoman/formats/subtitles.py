@@ -1,6 +1,7 @@
 """Subtitles, SubRip (.srt), WebVTT (.vtt), YouTube's (.sbv): times stay, texts are translated.
 
 A sentence that goes on in the next cue, without a pause, is translated as a whole and shared among its cues by length.
+Where neither capitals nor marks show that it does (Thai; Chinese as subtitles have it), each cue is a text by itself.
 `units_of_cues` does so for subtitles of every kind (`ass.py`, `ttml.py`).
 """
 
@@ -19,6 +20,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of
 from dragoman.formats.inline import Token, escaped, units_of
 from dragoman.languages.codes import written_without_spaces
+from dragoman.languages.punctuation import CASELESS, END
 
 MAX_CUES = 6
 """Cues that one sentence may go over."""
@@ -62,7 +64,9 @@ _PART = re.compile(
 """Marks between the texts of a cue: blank lines, and the line end before the words of another speaker."""
 _MARK = re.compile(r"(?:[-–—‐]+(?!\d)|(?:>|&gt;)+|[♪♫#*]+(?=\s))\s*")
 """A dash before what somebody says, or a note before a song."""
-_END = re.compile(r"[.!?…。！？♪♫؟۔।॥։።][\"'”’»)\]]*\s*$")
+_END = re.compile(rf"{END}|[♪♫]\s*$")
+_UNENDED = re.compile(rf"[{CASELESS}](?<![،؛၊፣፥])\s*$")
+"""The end of a text in a script without capitals that has no mark, not even a comma."""
 
 
 class Syntax(NamedTuple):
@@ -110,11 +114,15 @@ def units_of_cues(text: str, cues: Sequence[Cue], options: Options, syntax: Synt
     of_cue = [[cue._replace(start=start, end=end) for start, end in _parts(text, cue)] for cue in cues]
     parts = [(number, part) for number, parts in enumerate(of_cue) for part in parts]
     width = max([LINE_WIDTH, *(len(line) for _, part in parts for line in _lines(syntax, text[part.start : part.end]))])
+    ended = sum(_END.search(text[slice(*_core(text, part))]) is not None for _, part in parts)
+    has_marks = ended * MAX_CUES >= len(parts)
     at = 0
     while at < len(parts):
         group = [parts[at]]
         while len(group) < MAX_CUES and at + len(group) < len(parts) and options.join_cues:
             (number, last), (following, part) = group[-1], parts[at + len(group)]
+            if not has_marks and _UNENDED.search(text[slice(*_core(text, last))]):
+                break
             if not _goes_on(text, last, part, is_same_cue=number == following, syntax=syntax):
                 break
             group.append((following, part))

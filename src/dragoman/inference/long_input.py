@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？])")
+from dragoman.languages.punctuation import ENDS
+
+_SENTENCE_END = re.compile(rf"(?<=[{ENDS}])(?=\s)|(?<=[。！？।။។])")
 
 
 def split_long(text: str, count: Callable[[str], int], limit: int) -> list[str]:

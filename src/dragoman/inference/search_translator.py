@@ -28,6 +28,7 @@ from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
 from dragoman.inference.translation import Part, Reranker, Translation
 from dragoman.languages.codes import fits, is_known, written_without_spaces
+from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
 from dragoman.text.normalize import NORMALIZERS
@@ -410,4 +411,5 @@ class SearchTranslator:
         best = [translations[0] for translations in parts]
         log_prob = sum(item.log_prob for item in best)
         score = sum(item.score for item in best) / len(best)
-        return [Translation(self.join.join(item.text for item in best), score, log_prob)]
+        between = joined_by(self.languages[1]) if self.languages else " "
+        return [Translation(between.join(item.text for item in best), score, log_prob)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dragoman.alignment.markup import PROTECTED
 from dragoman.cancellation import check
 from dragoman.formats.html_pieces import VOID
-from dragoman.languages.codes import written_without_spaces
+from dragoman.languages.punctuation import CLOSING, ENDS, joined_by
 from dragoman.quality.faults import UNITS
 from dragoman.text.message_format import masked
 from dragoman.text.placeholders import span_ranges, without_spans
@@ -49,9 +49,9 @@ _MARK = re.compile(
 )
 """Marks of a list, of a dialogue or of a note before a text, and intervals of numbers (`[2,19]`, `]19,Inf[`)."""
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,1000}>")
-_ENDED = re.compile(r"[.!?…][\"'”’»“)\]]{0,3}$")
+_ENDED = re.compile(rf"[{ENDS}][{CLOSING}]{{0,3}}$")
 """The end of a sentence before a tag."""
-_MAY_CUT = re.compile(r"[.!?…。！？]\s|[\n。！？]")
+_MAY_CUT = re.compile(rf"[{ENDS}]\s|[\n。！？।။។]")
 _BEGINS = "\"'„“‘«¿¡("
 _NO_SENTENCE = re.compile(
     r"(?:https?://|www\.)\S+|[^\s@]{1,200}@\S{1,200}\.\w{1,63}|[\w./\\-]+\.\w{2,5}|--?\w[\w-]*|\(?[A-Za-z][.)]?|\(?[ivxIVX]{1,5}[.)]|TRUE|FALSE|NULL|N/A|nplurals\s*=.*|\w+_\w+|(?=[a-f-]*\d)[0-9a-f-]+"
@@ -229,7 +229,7 @@ class Splitter:
         """White space between two sentences, as the target language writes it. `before`, `after`: what is beside it."""
         if gap.strip(" "):
             return gap
-        if written_without_spaces(self.languages[1]):
+        if not joined_by(self.languages[1]):
             return gap if len(gap) > 1 else ""
         glued = before.isascii() and not re.match(f"[{UNSPACED}]", after)  # by a code that stood there
         return gap or ("" if glued else " ")

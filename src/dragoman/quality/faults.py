@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from dragoman.languages.codes import facts, language_of, name_of
 from dragoman.languages.identification import other_language
+from dragoman.languages.punctuation import QUESTIONS
 from dragoman.quality.text_faults import script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
@@ -271,9 +272,12 @@ def units_lost(line: Line) -> str | None:
     return " ".join(dict.fromkeys(lost)) if lost else None
 
 
+_QUESTIONS = re.compile(QUESTIONS)
+
+
 def questions_lost(line: Line) -> str | None:
     """Of several sentences a question is missing."""
-    questions = [len(re.findall(r"[?？]+", text)) for text in (line.src, line.tgt)]
+    questions = [len(_QUESTIONS.findall(text)) for text in (line.src, line.tgt)]
     is_lost = line.tgt and questions[1] < questions[0] and len(sentences(line.src, line.languages[0])) > 1
     return f"{questions[0]} in the source, {questions[1]} here" if is_lost else None
 

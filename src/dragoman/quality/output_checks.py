@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.languages.punctuation import CLOSING, END
 from dragoman.quality.faults import (
     Fault,
     Line,
@@ -51,7 +52,7 @@ SHIFT_GAIN = 0.12
 """By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
 SWAP_GAIN = 0.5
 """The same for two lines that resemble each other's reference, both together."""
-_END = re.compile(r"[.!?…。！？:;\"'”’»)\]]\s*$")
+_END = re.compile(rf"{END}|[:;{CLOSING}]\s*$")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.config import settings
+from dragoman.languages.punctuation import ENDS
 from dragoman.text.case import capitalized, lower, upper
 from dragoman.text.placeholders import in_place_of
 from dragoman.text.words import split_words, tells_words
@@ -78,7 +79,7 @@ def without_final_mark(text: str) -> str:
     >>> without_final_mark("你好。"), without_final_mark("Wait...")
     ('你好', 'Wait...')
     """
-    return re.sub(r"(?<![.!?。！？\s])\s*[.!?。！？]$", "", text.rstrip())
+    return re.sub(rf"(?<![{ENDS}\s])\s*(?!…)[{ENDS}]$", "", text.rstrip())
 
 
 def with_typos(text: str, rng: random.Random) -> str:

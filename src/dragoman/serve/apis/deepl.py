@@ -19,6 +19,7 @@ from dragoman.formats import tagged
 from dragoman.formats.base import Tags
 from dragoman.formats.pdf import output_path
 from dragoman.languages.codes import closest, language_of, name_of, tag_of
+from dragoman.languages.punctuation import ENDS
 from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
@@ -208,7 +209,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
 
 _LINE_END = re.compile(r"(?<=\S)[^\S\n]*\n\s*(?=\S)")
 _AROUND = re.compile(r"\s+|<[^<>]*>")
-_MARKS = ".!?…:;,。！？：；，"
+_MARKS = re.compile(rf"[{ENDS}:;,：；，،؛]+$")
 
 
 def with_edges_of(text: str, translation: str, language: str = "") -> str:
@@ -220,8 +221,8 @@ def with_edges_of(text: str, translation: str, language: str = "") -> str:
     (_, old, _), (start, new, end) = _parted(text), _parted(translation)
     if not old or not new:
         return translation
-    mark = old[len(old.rstrip(_MARKS)) :]
-    bare = new.rstrip(_MARKS)
+    mark = "".join(_MARKS.findall(old))
+    bare = _MARKS.sub("", new)
     new = bare + ((new[len(bare) :] or mark) if mark else "")
     if old[0].isupper():
         new = capitalized(new, language)

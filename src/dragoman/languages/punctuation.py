@@ -1,0 +1,27 @@
+"""Marks at the end of sentences, in every script."""
+
+from dragoman.languages.codes import is_chinese, script_of
+
+CLOSING = "\"'”’»›“‘)\\]}」』）】〉》＂"
+"""Marks that may stand behind the end of a sentence, for a class of a pattern."""
+WIDE = "。！？｡．"
+"""Chinese and Japanese marks that may end a sentence."""
+SURE = "؝-؟۔܀-܂߹।॥။።፧፨༎།៓-៕៚᙮᠃᠉᱾᱿‼‽⁇-⁉⸮꓿꛳꛷꣎꣏꩝-꩟꯫﹒﹖﹗։"
+"""Marks with no other use: Unicode's Sentence_Terminal, and Khmer and Tibetan ones. None of Armenian words."""
+ENDS = ".!?…" + WIDE + SURE
+"""Marks that may end a sentence, for a class of a pattern."""
+QUESTIONS = r"[?？؟⸮፧՞‽⁇⁈]+|(?<=[Ͱ-Ͽἀ-῿])[;\u037e]"
+"""A pattern of a question's mark in any script."""
+END = rf"(?:[{ENDS}]|{QUESTIONS}|(?<=[ሀ-ፚ])(?:፡፡|::)|၊၊)[{CLOSING}]*\s*$"
+"""A pattern of the end of a text that ends with a sentence."""
+CASELESS = "\u0590-\u109f\u1200-\u139f\u1780-\u18af\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff「『"
+"""Letters of scripts without capitals, for a class of a pattern."""
+
+
+def joined_by(language: str) -> str:
+    """What stands between two sentences of a language: nothing in Chinese and Japanese, else a space.
+
+    >>> [joined_by(code) for code in ("en", "ja", "zh_TW", "th", "km")]
+    [' ', '', '', ' ', ' ']
+    """
+    return "" if is_chinese(language) or script_of(language) in {"Jpan", "Hira", "Kana", "Hrkt", "Yiii"} else " "
