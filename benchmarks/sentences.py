@@ -119,7 +119,8 @@ def catalogue_lines(folder: Path, most: int) -> list[str]:
                 continue
         for key, text in catalogue.items():
             if isinstance(key, str) and ENGLISH.fullmatch(key.rpartition("\4")[2]) and ENDED.fullmatch(text):
-                lines.add(text)
+                if joined_by(folder.name) or not text[-1].isascii():  # no space would follow the full stop
+                    lines.add(text)
     lines = {line for line in lines if not ENGLISH.fullmatch(line) or not line.isascii() or " the " not in line}
     chosen = sorted(lines)
     random.Random(1).shuffle(chosen)

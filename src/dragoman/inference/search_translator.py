@@ -411,5 +411,5 @@ class SearchTranslator:
         best = [translations[0] for translations in parts]
         log_prob = sum(item.log_prob for item in best)
         score = sum(item.score for item in best) / len(best)
-        between = joined_by(self.languages[1]) if self.languages else " "
-        return [Translation(between.join(item.text for item in best), score, log_prob)]
+        between = joined_by(self.languages[1] if self.languages else "").join
+        return [Translation(between(item.text for item in best), score, log_prob)]

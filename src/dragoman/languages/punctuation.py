@@ -19,7 +19,7 @@ CASELESS = "\u0590-\u109f\u1200-\u139f\u1780-\u18af\u3040-\u30ff\u3400-\u9fff\ua
 
 
 def joined_by(language: str) -> str:
-    """What stands between two sentences of a language: nothing in Chinese and Japanese, else a space.
+    """The text between two sentences of a language: nothing in Chinese and Japanese, else a space.
 
     >>> [joined_by(code) for code in ("en", "ja", "zh_TW", "th", "km")]
     [' ', '', '', ' ', ' ']
