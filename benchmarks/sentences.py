@@ -118,9 +118,9 @@ def catalogue_lines(folder: Path, most: int) -> list[str]:
             except (OSError, ValueError, LookupError):
                 continue
         for key, text in catalogue.items():
-            if isinstance(key, str) and ENGLISH.fullmatch(key.rpartition("\4")[2]) and ENDED.fullmatch(text):
-                if joined_by(folder.name) or not text[-1].isascii():  # no space would follow the full stop
-                    lines.add(text)
+            is_cut = joined_by(folder.name) or not text[-1:].isascii()  # else no space would follow the full stop
+            if is_cut and isinstance(key, str) and ENGLISH.fullmatch(key.rpartition("\4")[2]) and ENDED.fullmatch(text):
+                lines.add(text)
     lines = {line for line in lines if not ENGLISH.fullmatch(line) or not line.isascii() or " the " not in line}
     chosen = sorted(lines)
     random.Random(1).shuffle(chosen)

@@ -410,6 +410,5 @@ class SearchTranslator:
             return parts[0]
         best = [translations[0] for translations in parts]
         log_prob = sum(item.log_prob for item in best)
-        score = sum(item.score for item in best) / len(best)
-        between = joined_by(self.languages[1] if self.languages else "").join
-        return [Translation(between(item.text for item in best), score, log_prob)]
+        text = joined_by(self.languages[1] if self.languages else "").join(item.text for item in best)
+        return [Translation(text, sum(item.score for item in best) / len(best), log_prob)]
