@@ -1,24 +1,27 @@
 """Links of words by what a run has: codes carried to the translators' own text by each, and what that takes.
 
-    python benchmarks/guided_alignment.py SOURCE.markup.gz TARGET.markup.gz RUN... [--most LINES]
+    python benchmarks/guided_alignment.py SOURCE.markup.gz TARGET.markup.gz RUN... [--most LINES] [--terms TERM=WORD...]
 
 For each run the pairs of codes around the translators' words (`markup.py`), by its trained head (of a run with
 `model.alignment_head`), by its attention as it is without one, and by erasure; and seconds of processor time a
-paragraph. A lexicon alone, learnt from the run's training pairs, needs no model.
+paragraph. A lexicon alone, learnt from the run's training pairs, needs no model. With terms, also the share of them
+whose translation, in the translators' text, has its strongest link to the term (each standing once in its paragraph).
 """
 
 import argparse
+import gzip
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from localisation import items_of
 from markup import LinksOf, agreement, rows_of
 
 from dragoman.alignment.attention import attention_links_if_any, head_links
 from dragoman.alignment.erasure import erasure_links
 from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
-from dragoman.alignment.links import AlignedPair, Links
+from dragoman.alignment.links import AlignedPair, Links, aligned_pair
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.word_links import with_identical
 from dragoman.inference.search_translator import SearchTranslator
@@ -58,13 +61,45 @@ def kinds(translator: SearchTranslator) -> dict[str, LinksOf]:
     return {name: identical(links) for name, links in by.items()}
 
 
+def plain_pairs(translator: SearchTranslator, *paths: str) -> list[AlignedPair]:
+    """All paragraphs that the run can read, without their codes."""
+    sides = []
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            sides.append([text_and_codes(items_of(line.rstrip("\n")) or [])[0] for line in file])
+    readers, limit = (translator.tokenizers.src, translator.tokenizers.tgt), translator.max_src_tokens
+    rows = [row for row in zip(*sides, strict=True) if all(row)]
+    return [
+        aligned_pair(*row)
+        for row in rows
+        if all(len(reader.encode(text)) < limit for reader, text in zip(readers, row, strict=True))
+    ]
+
+
+def terms_linked(pairs: Sequence[AlignedPair], links_of: LinksOf, terms: Mapping[str, str]) -> tuple[int, int]:
+    """(number whose strongest link is the term's word, number) of the translations of terms that stand once."""
+    right = every = 0
+    for pair in pairs:
+        src, tgt = (
+            [text[slice(*word)].lower() for word in words] for text, words in zip(pair[:2], pair[2:], strict=True)
+        )
+        there = [(src.index(a), tgt.index(b)) for a, b in terms.items() if src.count(a) == tgt.count(b) == 1]
+        if there:
+            links = links_of(pair)
+            right += sum(int(links[row].argmax()) == column for column, row in there)
+            every += len(there)
+    return right, every
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("src")
     parser.add_argument("tgt")
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--most", type=int, help="lines that are read, at most")
+    parser.add_argument("--terms", nargs="*", default=[], metavar="TERM=WORD", help="in lower case")
     options = parser.parse_args()
+    terms = dict(term.split("=") for term in options.terms)
     every = rows_of(options.src, options.tgt, options.most)
     print("| run | links by | around the translators' words | ms a paragraph |\n|---|---|---|---|")
     for number, run in enumerate(options.runs):
@@ -76,6 +111,9 @@ def main() -> None:
             share, common = agreement(rows, links_of)
             each = 1000 * (time.process_time() - started) / max(len(rows), 1)
             print(f"| {run.name} | {name} | {share:.1f} % of {common} | {each:.1f} |", flush=True)
+            if terms:
+                right, there = terms_linked(plain_pairs(translator, options.src, options.tgt), links_of, terms)
+                print(f"terms: {run.name}, {name}: {100 * right / max(there, 1):.1f} % of {there}", flush=True)
 
 
 if __name__ == "__main__":
