@@ -25,6 +25,7 @@ from dragoman.text.placeholders import put_back, without_spans
 from dragoman.text.words import words
 
 CODE, TAGS = "{name}", ("<b>", "</b>")
+_MARK = regex.compile(r"[\p{M}\u200c\u200d]")
 _SPACELESS = regex.compile(r"\p{Line_Break=SA}|\p{Han}|\p{Hiragana}|\p{Katakana}")
 
 
@@ -44,15 +45,16 @@ def count(texts: Sequence[tuple[str, str]], codes: Sequence[str]) -> Counted:
     placed = in_letters = in_words = 0
     pattern = re.compile("|".join(map(re.escape, codes)))
     for text, original in texts:
-        bare = re.sub(r"\s", "", original)
-        borders = {0, *(match.end() for match in regex.finditer(r"\X", bare))}
+        borders = {0}
+        for match in regex.finditer(r"\X", original):
+            if match[0].isspace() or not _MARK.match(original[match.end() :]):
+                borders.add(len(re.sub(r"\s", "", original[: match.end()])))
         done, last = 0, 0
         for match in pattern.finditer(text):
             done += len(re.sub(r"\s", "", text[last : match.start()]))
             last = match.end()
             placed += 1
-            mark = regex.match(r"[\p{M}\u200c\u200d]", bare[done:])
-            in_letters += done > 0 and (done not in borders or mark is not None)
+            in_letters += done not in borders
             beside = pattern.sub("", text[: match.start()])[-1:] + pattern.sub("", text[match.end() :])[:1]
             letters = regex.fullmatch(r"[\p{L}\p{M}\u200c\u200d]{2}", beside) is not None
             in_words += letters and _SPACELESS.search(beside) is None

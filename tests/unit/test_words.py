@@ -1,5 +1,8 @@
 """Where a text may be parted: placeholders, tags, URLs and emoji never stand inside of a letter."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 import regex
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.alignment.links import aligned_pair
 from dragoman.alignment.markup import Piece, transfer_markup
+from dragoman.formats.accelerators import with_accelerator
 from dragoman.formats.base import Code
 from dragoman.text.placeholders import put_back, spans, survive, without_spans
 from dragoman.text.segment import Span
@@ -42,12 +46,14 @@ CODES = ("{name}", "%s", "<b>", "https://example.com/a", "😀", "🇫🇷")
 def letters_parted(text: str, original: str, codes: tuple[str, ...] = CODES) -> list[str]:
     """Pieces of a text between codes that do not begin or end where a cluster of the original does."""
     pieces = regex.split("|".join(map(regex.escape, codes)), text)
-    bare = regex.sub(r"\s", "", original)
-    ends = {0, *(match.end() for match in regex.finditer(r"\X", bare))}
+    bare, ends = regex.sub(r"\s", "", original), {0}
+    for match in regex.finditer(r"\X", original):
+        if match[0].isspace() or not regex.match(r"[\p{M}\u200c\u200d]", original[match.end() :]):
+            ends.add(len(regex.sub(r"\s", "", original[: match.end()])))
     faults, done = [], 0
     for piece in pieces[:-1]:
         done += len(regex.sub(r"\s", "", piece))
-        if done and (done not in ends or regex.match(r"[\p{M}\u200c\u200d]", bare[done:])):
+        if done not in ends:
             faults.append(bare[done:])
     return faults
 
@@ -146,6 +152,8 @@ def test_a_word_is_alone_only_as_a_whole() -> None:
             "https://www.gallerieswest.ca/manitoba’s-métis-history/",
             "https://www.gallerieswest.ca/manitoba’s-métis-history/",
         ),
+        ("(https://en.wikipedia.org/wiki/A_(b))", "https://en.wikipedia.org/wiki/A_(b)"),
+        ("https://ja.wikipedia.org/wiki/サクラ_(曖昧さ回避)。", "https://ja.wikipedia.org/wiki/サクラ_(曖昧さ回避)"),
         ("https://example.com/search?q=a,b,c, then", "https://example.com/search?q=a,b,c"),
         ("(https://x.org:8080/a/b/?q=1,2#f.)", "https://x.org:8080/a/b/?q=1,2#f"),
     ],
@@ -170,3 +178,22 @@ def test_what_stands_around_a_placeholder(src: str, translation: str, between: s
     found = put_back(translation, removed, words(bare), links, between)
     assert found == expected
     assert survive(src, found)
+
+
+def test_the_benchmark_counts_what_stands_in_letters() -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "clusters.py"
+    spec = importlib.util.spec_from_file_location("clusters_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    bad = [("करता ह {name} ै", "करता है"), ("ก{name}ำ", "กำ"), ("วิธี {name}", "วิธี"), ("क{name}र", "कर")]
+    assert benchmark.count(bad, ["{name}"]) == (4, 2, 1)
+    pairs = [("one two three four five", text) for text in TEXTS.values()] * 5
+    for counted in benchmark.placed(pairs):
+        assert counted.placed >= len(pairs)
+        assert (counted.in_letters, counted.in_words) == (0, 0)
+
+
+def test_an_accelerator_is_put_before_a_whole_word() -> None:
+    assert with_accelerator("e\u0301tat", "_Tat", "_") == "_e\u0301tat"

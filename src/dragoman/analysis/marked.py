@@ -6,10 +6,10 @@ import operator
 import re
 import string
 
-from dragoman.text.words import UNSPACED
+from dragoman.text.words import MARKS, UNSPACED
 
 _PUNCTUATION = re.escape(string.punctuation) + "“”„‘’«»…–—¿¡،؟؛।。、，！？：；「」『』（）"
-_WORD = re.compile(rf"\s+|[{UNSPACED}]|[{_PUNCTUATION}]|[^\s{UNSPACED}{_PUNCTUATION}]+")
+_WORD = re.compile(rf"\s+|[{UNSPACED}][{MARKS}]*|[{_PUNCTUATION}]|[^\s{UNSPACED}{_PUNCTUATION}]+")
 
 
 def marked(hyp: str, ref: str) -> list[tuple[str, bool]]:

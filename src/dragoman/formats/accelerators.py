@@ -6,6 +6,8 @@
 
 import re
 
+import regex
+
 _BEHIND = re.compile(r"\s?[(（]([_&~])[A-Za-z0-9][)）]")
 _MARKED = {
     "_": re.compile(r"(?<!_)_(?=[^\W\d_])"),
@@ -73,7 +75,7 @@ def with_accelerator(text: str, like: str, mark: str) -> str:
     letter = like[place]
     begins = [
         match.start()
-        for match in re.finditer(r"(?<![^\W_])[^\W\d_]", text)
+        for match in regex.finditer(r"(?<![\p{L}\p{N}\p{M}])\p{L}", text)
         if text[match.start()].isupper() or text[match.start()].islower()
     ]
     if not begins:

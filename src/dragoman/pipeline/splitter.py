@@ -14,7 +14,7 @@ from dragoman.quality.faults import UNITS
 from dragoman.text.message_format import masked
 from dragoman.text.placeholders import span_ranges, without_spans
 from dragoman.text.segment import Span, sentences
-from dragoman.text.words import UNSPACED
+from dragoman.text.words import UNSPACED, borders
 
 SEVERAL = 0.5
 """A corpus of which a larger share of lines has several sentences teaches to translate such lines as a whole.
@@ -240,7 +240,10 @@ def _parts(text: str) -> Iterator[Span]:
     start = 0
     while len(text) - start > LONGEST:
         ends = [match.end() for match in _MAY_CUT.finditer(text, start + LONGEST // 2, start + LONGEST)]
-        end = ends[-1] if ends else text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
+        end = ends[-1] if ends else text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1
+        if not end:
+            allowed = borders(text[start : start + LONGEST + 1])
+            end = next(end for end in range(start + LONGEST, start, -1) if end - start in allowed or end == start + 1)
         yield Span(start, end)
         start = end
     yield Span(start, len(text))

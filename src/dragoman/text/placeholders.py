@@ -20,9 +20,12 @@ from dragoman.text.words import CLOSING, OPENING, UNSPACED, Word, is_letter, pla
 _BARE = rf"{UNSPACED}\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"  # these follow a URL without a space, Korean too
 _ENDS = re.escape("".join(mark for mark in CLOSING if not mark.isascii()))
 _MIDDLE = ".,;:!?)\\]}'’"  # a URL has them inside, but does not end in one
-_PLAIN = rf"[^\s<>\"“„‹›«\u055a-\u055f\u3000-\u3004\u3008-\u303f\uff00-\uffef{_ENDS}{_BARE}{_MIDDLE}/]"
+_PLAIN = rf"[^\s<>\"“„‹›«\u055a-\u055f\u3000-\u3004\u3008-\u303f\uff00-\uffef{_ENDS}{_BARE}{_MIDDLE}(/]"
 _NATIVE = rf"(?:(?![{_ENDS}])[{_BARE}])++"
-_URL_PART = rf"{_PLAIN}++|[{_MIDDLE}]++(?={_PLAIN}|/)|(?<=[=#&_~+%-])(?!を){_NATIVE}|(?<=[{_BARE}])\.{_NATIVE}"
+_URL_PART = (
+    rf"{_PLAIN}++|\((?:{_PLAIN}++|{_NATIVE})++\)|\((?={_PLAIN})|[{_MIDDLE}]++(?=[(/]|{_PLAIN})"
+    rf"|(?<=[=#&_~+%-])(?!を){_NATIVE}|(?<=[{_BARE}])\.{_NATIVE}"
+)
 _URL = (
     rf"(?:https?://|www\.)(?={_PLAIN}|[{_BARE}])(?:{_NATIVE})?(?:{_URL_PART})*+"
     # letters right behind `example.com/` are a path where a path may end after them
@@ -136,7 +139,7 @@ SYSTEMS = (
     System("a piece of a document that is not translated", r"[\ue100-\uf8ff]", "alignment/markup.py"),
     System(
         "flags, keycaps, marks shown as emoji",
-        "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|[^\\s\\w]\ufe0f",
+        "[\U0001f1e6-\U0001f1ff]{2}|[0-9#*]\ufe0f?\u20e3|[\u203c\u2049\u2139\u2194-\u21aa]\ufe0f",
         "UTS 51",
     ),
     System(
