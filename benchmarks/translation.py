@@ -123,7 +123,7 @@ def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable
 
     def translate(sentences: Sequence[str]) -> list[str]:
         encoded = [tokenizer.src.encode(sentence) for sentence in sentences]
-        limits = [int(decoding.max_length_ratio * (len(row) + 1)) + decoding.max_length_extra for row in encoded]
+        limits = [int(decoding.max_length_ratio * (len(row) + 1) + decoding.max_length_extra) for row in encoded]
         jobs = []
         for rows in even_batches([len(row) for row in encoded], 1024, WIDTH_MULTIPLE):
             longest = max(limits[row] for row in rows)

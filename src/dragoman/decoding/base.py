@@ -45,7 +45,7 @@ class DecodingConfig:
     length_penalty: LengthPenalty = AveragePenalty()  #: Normalisation of scores by length.
     max_length_ratio: float = Field(default=2.0, ge=0.0, le=1000.0)
     """Longest translation, for each source token. [tokens]"""
-    max_length_extra: int = Field(default=20, ge=0, le=100_000)  #: And so many more. [tokens]
+    max_length_extra: float = Field(default=20, ge=0, le=100_000)  #: And so many more. [tokens]
     min_length: int = Field(default=0, ge=0, le=100_000)  #: Shortest translation, `</s>` not counted. [tokens]
     n_best: int = Field(default=1, ge=1)  #: Translations given for each sentence.
     ban_unk: bool = True  #: Never write `<unk>`.

@@ -41,8 +41,8 @@ from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu-tanh": "gelu_tanh", "silu": "silu", "gated-silu": "swiglu"}
 NORMS = {"standard": "layer", "standardFP32": "layer", "rms": "rms"}
 PENALTIES = {"avg": "average", "wu": "gnmt", "none": "none"}
-LENGTHS = {"max_length_ratio": 2.0, "max_length_extra": 3}
-"""Of its search: twice the source and five more; here a source has its `</s>` besides."""
+LENGTH_EXTRA = 5
+"""Tokens that its search adds to the longest translation."""
 FIXED: dict[str, Any] = {
     "architecture": ("transformer", "custom"), "encoder_type": ("transformer",), "decoder_type": ("transformer",),
     "sliding_window": (0,), "relative_positions_buckets": (0,), "shared_layer_norm": (False,),
@@ -264,15 +264,20 @@ def _decoding(described: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The settings of its search, those of its configuration for inference and else its own."""
     told = _section(described, "inference")
     penalty = PENALTIES.get(str(told.get("length_penalty", "avg")))
-    known = {"beam_size", "length_penalty", "alpha", "min_length", "n_best", "ban_unk_token", "block_ngram_repeat"}
+    known = {"beam_size", "length_penalty", "alpha", "min_length", "n_best", "ban_unk_token", "block_ngram_repeat",
+             "max_length_ratio"}  # fmt: skip
     still = {"max_length", "batch_size", "batch_type", "world_size", "gpu_ranks", "verbose", "compute_dtype", "seed"}
     left = [f"inference.{name}: {value}" for name, value in told.items() if value and name not in known | still]
     if left or penalty is None:
         raise refusal(folder, [f"{one}, which nothing here does" for one in left or ["inference.length_penalty"]])
+    ratio = told.get("max_length_ratio", 2)
+    if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not ratio > 0:
+        raise refusal(folder, [f"inference.max_length_ratio: {ratio}, where lengths go by the source's"])
     return {
         "beam_size": told.get("beam_size", 5),
         "length_penalty": {"type": penalty, **({} if penalty == "none" else {"alpha": told.get("alpha", 1.0)})},
-        **LENGTHS,
+        "max_length_ratio": ratio,
+        "max_length_extra": max(0, LENGTH_EXTRA - ratio),  # here a source has its `</s>` besides
         "min_length": told.get("min_length", 0),
         "n_best": told.get("n_best", 1),
         "ban_unk": told.get("ban_unk_token", False),

@@ -373,7 +373,7 @@ class SearchTranslator:
         """Its tokens. Raises DragomanError as `check_prefix` does."""
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
-        longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens)) + self.decoding.max_length_extra
+        longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens) + self.decoding.max_length_extra)
         if len(ids) > (longest := max(longest, LONG_PREFIX)):
             raise Error.TOO_LONG(
                 f"prefix {prefix[:20]!r}...: it has {len(ids)} tokens; a translation has up to {longest}", "shorten it"
