@@ -220,7 +220,7 @@ def test_every_setting_is_followed(settings: dict[str, Any], converted: Callable
     for line, of_line in zip(LINES, ct2.n_best(LINES), strict=True):
         assert 1 <= len(of_line) <= decoding.n_best
         assert [item.score for item in of_line] == sorted((item.score for item in of_line), reverse=True)
-        limit = int(decoding.max_length_ratio * (len(line.split()) + 1)) + decoding.max_length_extra
+        limit = int(decoding.max_length_ratio * (len(line.split()) + 1) + decoding.max_length_extra)
         for item in of_line:
             values = [value for _, value in score(translator, [(line, item.text)])[0].tokens]
             assert decoding.min_length <= len(values) - 1 <= limit

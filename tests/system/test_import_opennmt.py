@@ -15,7 +15,6 @@ from tests.errors import raises_error
 from tests.system.test_export_argos import LINES, TOKENIZERS, copying, tiny
 from tests.system.test_import_eole import written
 
-from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import Error
 from dragoman.export.normalization import sentencepiece_model
 from dragoman.importing.import_run import import_model
@@ -173,7 +172,7 @@ bucket_size: 64
 
 @pytest.mark.skipif(not os.environ.get(PYTHON), reason=f"{PYTHON} names no Python")
 @pytest.mark.parametrize("name", MODELS)
-def test_opennmt_translates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_opennmt_translates_the_same(tmp_path: Path, name: str) -> None:
     def peer(*arguments: str) -> None:
         environment = {**os.environ, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}  # the pickle is our own
         subprocess.run([os.environ[PYTHON], *arguments], check=True, capture_output=True, cwd=tmp_path, env=environment)
@@ -188,14 +187,5 @@ def test_opennmt_translates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     translator = SearchTranslator.load(import_model(tmp_path / "theirs", tmp_path / "run", "en", "de"), device="cpu")
     texts = ["-transforms", "sentencepiece", "-src_subword_model", "spm.model", "-tgt_subword_model", "spm.model"]
     translate = ["-m", "onmt.bin.translate", "-model", "model_step_250.pt", "-src", "lines", "-batch_size", "1"]
-
-    def theirs(beam_size: int) -> list[str]:  # each line alone: a longest translation is of a whole batch
-        peer(*translate, *texts, "-output", "out", "-beam_size", str(beam_size))
-        return (tmp_path / "out").read_text(encoding="utf-8").split("\n")[:-1]
-
-    assert translator.translate(LINES, beam_size=1) == theirs(1)
-    monkeypatch.setattr(AveragePenalty, "divisor", lambda self, length: length + 1.0)  # `<s>` counts there
-    beams = zip(LINES, translator.translate(LINES), theirs(5), strict=True)
-    encode = translator.tokenizers.src.encode
-    for line, ours, other in beams:  # what is cut competes with what has ended there
-        assert ours == other or len(encode(other)) >= int(1.25 * len(encode(line)) + 5)
+    peer(*translate, *texts, "-output", "out", "-beam_size", "1")  # alone: a longest translation is of a whole batch
+    assert translator.translate(LINES, beam_size=1) == (tmp_path / "out").read_text(encoding="utf-8").split("\n")[:-1]
