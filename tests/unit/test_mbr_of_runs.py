@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.errors import DragomanError, Error
-from dragoman.inference.mbr import expected_figures, expected_utility
+from dragoman.inference.mbr import expected_utility
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.pipeline.several_runs import SeveralRuns
+from dragoman.pipeline.several_runs import SeveralRuns, expected_figures
 from dragoman.quality.external_metrics import any_metric
 from dragoman.quality.metrics import metric
 from dragoman.runs import checkpoint

@@ -7,15 +7,13 @@ runs, each of which has one vote, are a broader sample than those of one (`pipel
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from jaxtyping import Float
 from sacrebleu.metrics import BLEU
 
 from dragoman.errors import Error
-from dragoman.quality.metrics import Metric
-from dragoman.quality.test_set import TestSet
 
 CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
 """sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
@@ -44,29 +42,6 @@ def expected_utility(
     shares = np.array(list(counts.values())) / sum(counts.values())
     found = UTILITIES[utility](list(counts), tokenize) @ shares
     return dict(zip(counts, found.tolist(), strict=True))
-
-
-def expected_figures(
-    by: Metric, sources: Sequence[str], candidates: Sequence[Mapping[str, float]]
-) -> list[dict[str, float]]:
-    """The mean figure of each source's candidates with each of them as the reference, itself among them; a metric of
-    which less is better is negative. The candidates of a source have weights; blank ones alone have no figure, but 0.
-
-    The metric is asked once for all: a program of its own loads its model once.
-    """
-    asked = [row for row, weights in enumerate(candidates) if any(text.strip() for text in weights)]
-    if not asked:
-        return [dict.fromkeys(weights, 0.0) for weights in candidates]
-    triples = [(sources[row], text, ref) for row in asked for text in candidates[row] for ref in candidates[row]]
-    srcs, texts, refs = map(list, zip(*triples, strict=True))
-    sign = 1 if by.higher_is_better else -1
-    figures = iter([sign * by.score(sums) for sums in by.statistics(TestSet(srcs, [refs]), texts)])
-    means = [dict.fromkeys(weights, 0.0) for weights in candidates]
-    for row in asked:
-        weights = candidates[row]
-        for text in weights:
-            means[row][text] = sum(weight * next(figures) for weight in weights.values()) / sum(weights.values())
-    return means
 
 
 def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts texts"]:

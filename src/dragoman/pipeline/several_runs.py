@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.inference.mbr import expected_figures, expected_utility
+from dragoman.inference.mbr import expected_utility
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.quality.metrics import Metric
+from dragoman.quality.test_set import TestSet
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,29 @@ class SeveralRuns:
         else:
             utilities = [expected_utility(list(of), self.utility, self.tokenize, list(of.values())) for of in votes]
         return list(map(_ranked, lists, utilities))
+
+
+def expected_figures(
+    by: Metric, sources: Sequence[str], candidates: Sequence[Mapping[str, float]]
+) -> list[dict[str, float]]:
+    """The mean figure of each source's candidates with each of them as the reference, itself among them; a metric of
+    which less is better is negative. The candidates of a source have weights; blank ones alone have no figure, but 0.
+
+    The metric is asked once for all: a program of its own loads its model once.
+    """
+    asked = [row for row, weights in enumerate(candidates) if any(text.strip() for text in weights)]
+    if not asked:
+        return [dict.fromkeys(weights, 0.0) for weights in candidates]
+    triples = [(sources[row], text, ref) for row in asked for text in candidates[row] for ref in candidates[row]]
+    srcs, texts, refs = map(list, zip(*triples, strict=True))
+    sign = 1 if by.higher_is_better else -1
+    figures = iter([sign * by.score(sums) for sums in by.statistics(TestSet(srcs, [refs]), texts)])
+    means = [dict.fromkeys(weights, 0.0) for weights in candidates]
+    for row in asked:
+        weights = candidates[row]
+        for text in weights:
+            means[row][text] = sum(weight * next(figures) for weight in weights.values()) / sum(weights.values())
+    return means
 
 
 def _votes(of_runs: Sequence[list[Translation]]) -> dict[str, float]:
