@@ -1,12 +1,12 @@
 """The speed run's script: its recipe builds, its arithmetic is that of its rules, and it runs on the demo corpus."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.scripts import script
 
 from dragoman.tasks import recipes
 
@@ -15,12 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def speedrun() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speedrun_run", ROOT / "speedrun/run.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("speedrun/run.py")  # type: ignore[no-any-return]
 
 
 def test_the_recipe_builds_and_scores_one_test_set_by_the_metric_of_the_rules() -> None:

@@ -1,6 +1,5 @@
 """Adapters: corrections that begin as nothing, are saved alone, and are merged into their base for everything else."""
 
-import importlib.util
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.errors import raises_error
+from tests.scripts import script
 from tests.unit.test_init_from import FIRST, SECOND, settings
 from torch import nn
 
@@ -231,12 +231,7 @@ def test_adapters_of_one_base_are_served_over_its_tensors(base: Path, monkeypatc
 
 
 def test_the_benchmark_has_a_row_for_each_way(base: Path, tmp_path: Path) -> None:
-    path = Path(__file__).parents[2] / "benchmarks" / "adapters.py"
-    spec = importlib.util.spec_from_file_location("adapters_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/adapters.py")
     for number, side in enumerate(("de", "en")):
         (tmp_path / f"new.{side}").write_text("\n".join(SECOND[number].splitlines() * 20) + "\n", encoding="utf-8")
     files = [str(tmp_path / "new.de"), str(tmp_path / "new.en")]

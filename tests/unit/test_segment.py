@@ -1,10 +1,10 @@
 """Sentences: boundaries by the rules of languages, and offsets that are exact on any text."""
 
-import importlib.util
 import random
 from pathlib import Path
 
 import pytest
+from tests.scripts import script
 
 from dragoman.text.segment import sentences
 
@@ -132,12 +132,7 @@ def test_reports_about_other_splitters(text: str, count: int) -> None:
 
 def test_sentences_of_known_number_in_the_catalogues_that_are_there() -> None:
     """Each language of `benchmarks/sentences.py` in small, where a Debian has its catalogues."""
-    path = Path(__file__).parents[2] / "benchmarks" / "sentences.py"
-    spec = importlib.util.spec_from_file_location("sentences_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/sentences.py")
     folder = Path("/usr/share/locale")
     texts = benchmark.catalogues(folder, SAMPLE, 40) if folder.is_dir() else {}
     if not texts:

@@ -1,13 +1,11 @@
 """Where a text may be parted: placeholders, tags, URLs and emoji never stand inside of a letter."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.scripts import script
 
 from dragoman.alignment.links import aligned_pair
 from dragoman.alignment.markup import Piece, transfer_markup
@@ -181,12 +179,7 @@ def test_what_stands_around_a_placeholder(src: str, translation: str, between: s
 
 
 def test_the_benchmark_counts_what_stands_in_letters() -> None:
-    path = Path(__file__).parents[2] / "benchmarks" / "clusters.py"
-    spec = importlib.util.spec_from_file_location("clusters_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
+    benchmark = script("benchmarks/clusters.py")
     bad = [("करता ह {name} ै", "करता है"), ("ก{name}ำ", "กำ"), ("วิธี {name}", "วิธี"), ("क{name}र", "कर")]
     assert benchmark.count(bad, ["{name}"]) == (4, 2, 1)
     pairs = [("one two three four five", text) for text in TEXTS.values()] * 5
