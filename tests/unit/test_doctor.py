@@ -15,9 +15,10 @@ from dragoman.doctor.findings import KINDS, Diagnosis, Finding, worst
 from dragoman.doctor.fix import fix, paired
 from dragoman.doctor.shifts import Shift, _empty_lexicon, _Features, _side
 from dragoman.errors import Error
+from dragoman.languages.scripts import script_of
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.text_faults import decoded_twice, mended, script_of, wrong_with
+from dragoman.quality.text_faults import decoded_twice, mended, wrong_with
 from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
 
 

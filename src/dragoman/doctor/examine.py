@@ -16,11 +16,12 @@ from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.errors import DragomanError, show
 from dragoman.languages import identification as identifier
 from dragoman.languages.codes import TELLING, language_of, name_of
+from dragoman.languages.scripts import script_of, script_of_language
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leaks
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.text_faults import script_of, script_of_language, wrong_with
+from dragoman.quality.text_faults import wrong_with
 from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import is_same_file, open_bytes, raw_lines, refuse_json
 from dragoman.text.sources.base import PairSource, files_of

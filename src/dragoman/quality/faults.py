@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dragoman.languages.codes import facts, language_of, name_of
 from dragoman.languages.identification import other_language
 from dragoman.languages.punctuation import QUESTIONS
-from dragoman.quality.text_faults import script_of, script_of_language
+from dragoman.languages.scripts import script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
 from dragoman.text.negation import negations

@@ -4,9 +4,7 @@ import contextlib
 import html
 import re
 import unicodedata
-from collections import Counter
 
-from dragoman.languages.codes import facts, language_of, parsed
 from dragoman.quality.text_forms import forms_of
 from dragoman.text.words import is_letter
 
@@ -112,62 +110,3 @@ def _decoded_run(match: re.Match[str]) -> str:
         return run
     inside = match.string[match.end() : match.end() + 1].islower()
     return decoded if _SURE.search(run) or len(decoded) >= 2 or inside else run
-
-
-# -- scripts -----------------------------------------------------------------------------------------------------------
-
-_SCRIPTS = {
-    "Latin": "A-Za-z\xaa\xba\xc0-\u024f\u1e00-\u1eff",
-    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
-    "Cyrillic": "\u0400-\u052f",
-    "Armenian": "\u0530-\u058f",
-    "Hebrew": "\u0590-\u05ff",
-    "Arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff",
-    "Devanagari": "\u0900-\u097f",
-    "Bengali": "\u0980-\u09ff",
-    "Tamil": "\u0b80-\u0bff",
-    "Thai": "\u0e00-\u0e7f",
-    "Lao": "\u0e80-\u0eff",
-    "Georgian": "\u10a0-\u10ff",
-    "Khmer": "\u1780-\u17ff",
-    "Burmese": "\u1000-\u109f",
-    "Hangul": "\u1100-\u11ff\uac00-\ud7af",
-    "Han": "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff",  # and the kana that stand among it
-}
-_LETTERS = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
-
-
-def script_of(text: str) -> tuple[str, int]:
-    """(the script of most letters, the number of its letters); ("", 0) without letters of a known script.
-
-    >>> script_of("Привет, Tom"), script_of("42!")
-    (('Cyrillic', 6), ('', 0))
-    """
-    if text.isascii():
-        count = sum(map(str.isalpha, text))
-        return ("Latin", count) if count else ("", 0)
-    latin = len(_LETTERS["Latin"].findall(text))
-    if 2 * latin > len(text):
-        return "Latin", latin
-    counts = Counter({script: len(letters.findall(text)) for script, letters in _LETTERS.items()})
-    script, count = counts.most_common(1)[0]
-    return (script, count) if count else ("", 0)
-
-
-def script_of_language(code: str) -> str | None:
-    """The script that a code names, or that its language is written in; None for languages that are not listed here.
-
-    >>> [script_of_language(code) for code in ("ru", "uzb_Cyrl", "sr", "jpn_Jpan")]
-    ['Cyrillic', 'Cyrillic', None, 'Han']
-    """
-    named = parsed(code).script
-    return _NAMES.get(named) if named else facts("script").get(language_of(code))
-
-
-_NAMES = {
-    "Latn": "Latin", "Cyrl": "Cyrillic", "Grek": "Greek", "Armn": "Armenian", "Hebr": "Hebrew", "Arab": "Arabic",
-    "Deva": "Devanagari", "Beng": "Bengali", "Taml": "Tamil", "Thai": "Thai", "Laoo": "Lao", "Geor": "Georgian",
-    "Khmr": "Khmer", "Mymr": "Burmese", "Hang": "Hangul", "Kore": "Hangul",
-    **dict.fromkeys(("Hans", "Hant", "Hani", "Hanb", "Jpan", "Hira", "Kana", "Hrkt"), "Han"),
-}  # fmt: skip
-"""The scripts by their codes of four letters."""

@@ -1,0 +1,117 @@
+"""Scripts told from text: Latin, Cyrillic, and the two that Chinese is written in."""
+
+import re
+from collections import Counter
+
+from dragoman.languages.codes import facts, language_of, parsed
+
+_SCRIPTS = {
+    "Latin": "A-Za-z\xaa\xba\xc0-\u024f\u1e00-\u1eff",
+    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "Cyrillic": "\u0400-\u052f",
+    "Armenian": "\u0530-\u058f",
+    "Hebrew": "\u0590-\u05ff",
+    "Arabic": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff",
+    "Devanagari": "\u0900-\u097f",
+    "Bengali": "\u0980-\u09ff",
+    "Tamil": "\u0b80-\u0bff",
+    "Thai": "\u0e00-\u0e7f",
+    "Lao": "\u0e80-\u0eff",
+    "Georgian": "\u10a0-\u10ff",
+    "Khmer": "\u1780-\u17ff",
+    "Burmese": "\u1000-\u109f",
+    "Gurmukhi": "\u0a00-\u0a7f",
+    "Gujarati": "\u0a80-\u0aff",
+    "Odia": "\u0b00-\u0b7f",
+    "Telugu": "\u0c00-\u0c7f",
+    "Kannada": "\u0c80-\u0cff",
+    "Malayalam": "\u0d00-\u0d7f",
+    "Sinhala": "\u0d80-\u0dff",
+    "Tibetan": "\u0f00-\u0fff",
+    "Ethiopic": "\u1200-\u139f",
+    "Hangul": "\u1100-\u11ff\uac00-\ud7af",
+    "Han": "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff",  # and the kana that stand among it
+}
+_LETTERS = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
+
+
+def script_of(text: str) -> tuple[str, int]:
+    """(the script of most letters, the number of its letters); ("", 0) without letters of a known script.
+
+    >>> script_of("Привет, Tom"), script_of("42!")
+    (('Cyrillic', 6), ('', 0))
+    """
+    if text.isascii():
+        count = sum(map(str.isalpha, text))
+        return ("Latin", count) if count else ("", 0)
+    latin = len(_LETTERS["Latin"].findall(text))
+    if 2 * latin > len(text):
+        return "Latin", latin
+    counts = Counter({script: len(letters.findall(text)) for script, letters in _LETTERS.items()})
+    script, count = counts.most_common(1)[0]
+    return (script, count) if count else ("", 0)
+
+
+def script_of_language(code: str) -> str | None:
+    """The script that a code names, or that its language is written in; None for languages that are not listed here.
+
+    >>> [script_of_language(code) for code in ("ru", "uzb_Cyrl", "sr", "jpn_Jpan")]
+    ['Cyrillic', 'Cyrillic', None, 'Han']
+    """
+    named = parsed(code).script
+    return _NAMES.get(named) if named else facts("script").get(language_of(code))
+
+
+_NAMES = {
+    "Latn": "Latin", "Cyrl": "Cyrillic", "Grek": "Greek", "Armn": "Armenian", "Hebr": "Hebrew", "Arab": "Arabic",
+    "Deva": "Devanagari", "Beng": "Bengali", "Taml": "Tamil", "Thai": "Thai", "Laoo": "Lao", "Geor": "Georgian",
+    "Khmr": "Khmer", "Mymr": "Burmese", "Hang": "Hangul", "Kore": "Hangul", "Guru": "Gurmukhi", "Gujr": "Gujarati",
+    "Orya": "Odia", "Telu": "Telugu", "Knda": "Kannada", "Mlym": "Malayalam", "Sinh": "Sinhala", "Tibt": "Tibetan",
+    "Ethi": "Ethiopic",
+    **dict.fromkeys(("Hans", "Hant", "Hani", "Hanb", "Jpan", "Hira", "Kana", "Hrkt"), "Han"),
+}  # fmt: skip
+"""The scripts by their codes of four letters."""
+
+
+def script_of_text(text: str, language: str = "") -> str:
+    """The script of most letters of a text by its code of four letters, "" where it has none of a known script.
+
+    Latin letters count for a third: names of products and codes stand among all others. Han letters are `Hans` or
+    `Hant` by those that only one of the two has, `Hani` where that says nothing, `Jpan` beside kana and in Japanese.
+
+    >>> [script_of_text(text) for text in ("请打开", "請開啟", "文件", "日本の駅", "Отвори", "Otvori", "?")]
+    ['Hans', 'Hant', 'Hani', 'Jpan', 'Cyrl', 'Latn', '']
+    """
+    others = _LETTERS["Latin"].sub("", text)
+    name, count = script_of(others)
+    latin = len(text) - len(others)
+    if name != "Han" or latin > 3 * count:
+        return "Latn" if latin > 3 * count else _CODES.get(name, "")
+    if language_of(language) == "ja" or _KANA.search(text):
+        return "Jpan"
+    simplified, traditional = han_variants(text)
+    return "Hani" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
+
+
+def han_variants(text: str) -> tuple[int, int]:
+    """Numbers of the letters of a text that only simplified and that only traditional Chinese has.
+
+    The national standards tell them: GB 2312 has the simplified letters, Big5 the traditional ones, both have what is
+    common to them. Of 23,893 lines of LibreOffice's help in simplified Chinese 2 are taken for traditional, 1,694 have
+    no such letter; of 16,991 in traditional Chinese 16 (all in "国内"), and 1,001 (docs/log.md).
+
+    >>> han_variants("请打开這個文件")
+    (2, 2)
+    """
+    if text.isascii():
+        return 0, 0
+    in_gb, in_big5 = (frozenset(text.encode(name, "ignore").decode(name)) for name in ("gb2312", "big5"))
+    letters = _LETTERS["Han"].findall(text)
+    return (
+        sum(letter in in_gb and letter not in in_big5 for letter in letters),
+        sum(letter in in_big5 and letter not in in_gb for letter in letters),
+    )
+
+
+_KANA = re.compile("[\u3040-\u30ff]")
+_CODES = {name: code for code, name in reversed(_NAMES.items())}
