@@ -741,7 +741,7 @@ def test_settings_in_yaml_are_left_and_broken_yaml_is_refused() -> None:
         (".. toctree::\n\n   ab cd <ef>\n   gh <ij>\n", ".. toctree::\n\n   ba dc <ef>\n   hg <ij>\n"),
         (
             ".. meta::\n   :description lang=en: ab\n   :keywords: cd\n   :robots: ef\n",
-            ".. meta::\n   :description lang=en: ba\n   :keywords: dc\n   :robots: ef\n",
+            ".. meta::\n   :description lang=de: ba\n   :keywords: dc\n   :robots: ef\n",
         ),
         ("* - ab\n  - cd\n* - ef\n  - gh\n", "* - ba\n  - dc\n* - fe\n  - hg\n"),
         ("1. ab\n\n   cd\n\n#. ef\n", "1. ba\n\n   dc\n\n#. fe\n"),

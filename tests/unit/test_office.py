@@ -682,6 +682,8 @@ def test_excels_own_escapes_are_no_words() -> None:
         ("en", '<w:lang w:val="x-none"/>', '<w:lang w:val="x-none"/>'),
         ("zh_Hans", '<w:lang w:val="de-DE" w:eastAsia="ja-JP"/>', '<w:lang w:val="zh-CN" w:eastAsia="zh-CN"/>'),
         ("ar", '<w:lang w:val="de-DE"/>', '<w:lang w:val="ar-EG" w:bidi="ar-EG"/>'),
+        ("ar", '<w:lang w:val="de-DE" w:bidi="ar-SA"/>', '<w:lang w:val="ar-EG" w:bidi="ar-SA"/>'),
+        ("ja", '<w:themeFontLang w:val="de-DE"/>', '<w:themeFontLang w:val="ja-JP" w:eastAsia="ja-JP"/>'),
     ],
 )
 def test_the_target_language_stands_in_runs_and_styles(tgt: str, before: str, expected: str) -> None:
@@ -718,6 +720,28 @@ BACK = ("he", "en", "ltr")
          "<text:p>Ebg</text:p>"),
         ("a.fodt", ARABIC, '<a fo:text-align="start"/><a fo:text-align="center"/><text:p>Rot</text:p>',
          '<a fo:text-align="right"/><a fo:text-align="center"/><text:p>Ebg</text:p>'),
+        ("a.fodt", ARABIC, '<office:styles/><text:p>Rot</text:p>',
+         '<office:styles><style:default-style style:family="paragraph"><style:paragraph-properties '
+         'style:writing-mode="rl-tb"/></style:default-style></office:styles><text:p>Ebg</text:p>'),
+        ("a.fodt", ARABIC, '<a xmlns:fo="f"/><style:default-style style:family="graphic"><style:paragraph-properties/>'
+         '</style:default-style><style:table-properties x="1"/><text:p>Rot</text:p>',
+         '<a xmlns:fo="f"/><style:default-style style:family="graphic"><style:paragraph-properties '
+         'fo:text-align="right" style:writing-mode="rl-tb"/></style:default-style>'
+         '<style:table-properties style:writing-mode="rl-tb" x="1"/>'
+         "<text:p>Ebg</text:p>"),
+        ("a.fodt", ARABIC, '<style:text-properties fo:language="de" fo:country="DE" fo:font-size="9pt"/>'
+         '<style:default-style><style:text-properties style:language-complex="zxx"/></style:default-style>'
+         "<text:p>Rot</text:p>",
+         '<style:text-properties fo:language="ar" fo:country="EG" fo:font-size="9pt" style:font-size-complex="9pt"/>'
+         '<style:default-style><style:text-properties style:language-complex="ar" style:country-complex="EG"/>'
+         "</style:default-style><text:p>Ebg</text:p>"),
+        ("a.fodt", ("de", "ja", "ltr"),
+         '<style:text-properties fo:font-weight="bold" style:font-weight-asian="normal"/>'
+         '<style:default-style><style:text-properties fo:font-style="italic"/></style:default-style>'
+         "<text:p>Rot</text:p>",
+         '<style:text-properties fo:font-weight="bold" style:font-weight-asian="normal"/><style:default-style>'
+         '<style:text-properties style:language-asian="ja" style:country-asian="JP" fo:font-style="italic" '
+         'style:font-style-asian="italic"/></style:default-style><text:p>Ebg</text:p>'),
         ("a.fodt", BACK, '<a style:writing-mode="rl-tb"/><text:p>Rot</text:p>',
          '<a style:writing-mode="lr-tb"/><text:p>Ebg</text:p>'),
     ],
@@ -735,30 +759,128 @@ def test_the_direction_of_writing_of_text_files(
     ("languages", "before", "expected"),
     [
         (ARABIC, DEFAULTS.format("<w:rPr/>", "<w:pPr/>"),
-         DEFAULTS.format("<w:rPr><w:rtl/></w:rPr>", "<w:pPr><w:bidi/></w:pPr>")),
+         DEFAULTS.format("<w:rPr/>", "<w:pPr><w:bidi/></w:pPr>")),
         (ARABIC, "<w:rPrDefault/><w:pPrDefault/>",
-         "<w:rPrDefault><w:rPr><w:rtl/></w:rPr></w:rPrDefault><w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>"),
-        (ARABIC, DEFAULTS.format("<w:rPr><w:sz w:val='2'/><w:em w:val='dot'/></w:rPr>",
+         "<w:rPrDefault/><w:pPrDefault><w:pPr><w:bidi/></w:pPr></w:pPrDefault>"),
+        (ARABIC, DEFAULTS.format("<w:rPr><w:em w:val='dot'/></w:rPr>",
                                  "<w:pPr><w:tabs/><w:spacing w:after='0'/><w:jc w:val='left'/></w:pPr>"),
-         DEFAULTS.format("<w:rPr><w:sz w:val='2'/><w:rtl/><w:em w:val='dot'/></w:rPr>",
+         DEFAULTS.format("<w:rPr><w:em w:val='dot'/></w:rPr>",
                          "<w:pPr><w:tabs/><w:bidi/><w:spacing w:after='0'/><w:jc w:val='left'/></w:pPr>")),
-        (ARABIC, DEFAULTS.format('<w:rPr><w:b/><w:rtl w:val="0"/></w:rPr>', "<w:pPr><w:keepNext/><w:bidi/></w:pPr>"),
-         DEFAULTS.format("<w:rPr><w:b/><w:rtl/></w:rPr>", "<w:pPr><w:keepNext/><w:bidi/></w:pPr>")),
+        (ARABIC, DEFAULTS.format('<w:rPr/>', '<w:pPr><w:keepNext/><w:bidi w:val="0"/></w:pPr>'),
+         DEFAULTS.format("<w:rPr/>", "<w:pPr><w:keepNext/><w:bidi/></w:pPr>")),
         (ARABIC, "<w:tblPr><w:tblStyle w:val='x'/><w:tblW w:w='0'/></w:tblPr><w:tblPr/>",
          "<w:tblPr><w:tblStyle w:val='x'/><w:bidiVisual/><w:tblW w:w='0'/></w:tblPr><w:tblPr/>"),
         (BACK, DEFAULTS.format("<w:rPr><w:rtl/></w:rPr>", "<w:pPr><w:bidi/></w:pPr>"),
-         DEFAULTS.format('<w:rPr><w:rtl w:val="0"/></w:rPr>', '<w:pPr><w:bidi w:val="0"/></w:pPr>')),
+         DEFAULTS.format("<w:rPr></w:rPr>", "<w:pPr></w:pPr>")),
         (LATIN, DEFAULTS.format("<w:rPr/>", "<w:pPr/>"), DEFAULTS.format("<w:rPr/>", "<w:pPr/>")),
         (ARABIC, '<a:lvl1pPr algn="l" rtl="0"/><a:pPr/><a:pPr algn="ctr"/><a:tblPr firstRow="1"/>',
          '<a:lvl1pPr algn="r" rtl="1"/><a:pPr rtl="1"/><a:pPr rtl="1" algn="ctr"/><a:tblPr rtl="1" firstRow="1"/>'),
         (BACK, '<a:lvl1pPr algn="r" rtl="1"/>', '<a:lvl1pPr algn="l" rtl="0"/>'),
+        (ARABIC, '<a:p><a:r><a:t>\u0627</a:t></a:r></a:p><a:p/><a:bodyPr wrap="none" rtlCol="0"/>',
+         '<a:p><a:pPr rtl="1"/><a:r><a:t>\u0627</a:t></a:r></a:p><a:p/><a:bodyPr wrap="none" rtlCol="1"/>'),
+        (ARABIC, '<p:txStyles><a:lvl1pPr/><a:lvl2pPr algn="ctr"/></p:txStyles><a:lvl1pPr/>',
+         '<p:txStyles><a:lvl1pPr algn="r" rtl="1"/><a:lvl2pPr rtl="1" algn="ctr"/></p:txStyles><a:lvl1pPr rtl="1"/>'),
+        (BACK, '<a:p><a:pPr algn="r" rtl="1"/><a:r><a:t>\u05d0</a:t></a:r></a:p><a:p><a:pPr rtl="1"/></a:p>',
+         '<a:p><a:pPr algn="r" rtl="1"/><a:r><a:t>\u05d0</a:t></a:r></a:p><a:p><a:pPr rtl="0"/></a:p>'),
+        (ARABIC, "<w:sectPr><w:cols/><w:docGrid/></w:sectPr><w:sectPr/>",
+         "<w:sectPr><w:cols/><w:bidi/><w:docGrid/></w:sectPr><w:sectPr/>"),
+        (BACK, "<w:sectPr><w:bidi/><w:rtlGutter/></w:sectPr><w:tblPr><w:bidiVisual/></w:tblPr>",
+         "<w:sectPr></w:sectPr><w:tblPr></w:tblPr>"),
     ],
 )  # fmt: skip
 def test_the_direction_of_writing_of_office(languages: tuple[str, str, str], before: str, expected: str) -> None:
-    data = word(paragraph("Hemd"), {"word/s.xml": f"<w:styles {W} {A}>{before}</w:styles>"}, {"s.xml": "styles"})
+    data = word(paragraph("Hemd"), {"word/s.xml": f"<w:styles {W} {P}>{before}</w:styles>"}, {"s.xml": "styles"})
     out = Document(data, FORMATS["docx"], Options("a.docx", languages[:2])).translated(rotated)
     with zipfile.ZipFile(io.BytesIO(out)) as file:
-        assert file.read("word/s.xml").decode() == f"<w:styles {W} {A}>{expected}</w:styles>"
+        assert file.read("word/s.xml").decode() == f"<w:styles {W} {P}>{expected}</w:styles>"
+
+
+def in_words(words: Mapping[str, str], languages: tuple[str, str], name: str, data: bytes) -> dict[str, str]:
+    """The parts of a file when the texts in `words` have been translated so, and all others are left."""
+
+    def translate(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
+        for unit in units:
+            yield tuple(words.get(item, item) if isinstance(item, str) else item for item in unit.items)
+
+    out = Document(data, format_of(Path(name), data), Options(name, languages)).translated(translate)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        return {part: file.read(part).decode() for part in file.namelist()}
+
+
+INTO = {"Hemd": "\u0642\u0645\u064a\u0635", "7": "7"}
+FROM_RIGHT = "<w:bidi/><w:rPr><w:rtl/></w:rPr>"
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("<w:p><w:r><w:t>Hemd</w:t></w:r></w:p>",
+         f"<w:p><w:pPr>{FROM_RIGHT}</w:pPr><w:r><w:rPr><w:rtl/></w:rPr><w:t>{INTO['Hemd']}</w:t></w:r></w:p>"),
+        ("<w:p><w:pPr><w:pStyle w:val='x'/><w:jc w:val='left'/></w:pPr><w:r><w:rPr/><w:t>Hemd</w:t></w:r></w:p>",
+         "<w:p><w:pPr><w:pStyle w:val='x'/><w:bidi/><w:jc w:val='left'/><w:rPr><w:rtl/></w:rPr></w:pPr>"
+         f"<w:r><w:rPr><w:rtl/></w:rPr><w:t>{INTO['Hemd']}</w:t></w:r></w:p>"),
+        ("<w:p><w:pPr><w:bidi w:val='0'/><w:rPr><w:lang w:val='x-none'/></w:rPr><w:pPrChange><w:pPr/></w:pPrChange>"
+         "</w:pPr><w:r><w:t>Hemd</w:t></w:r></w:p>",
+         "<w:p><w:pPr><w:bidi/><w:rPr><w:rtl/><w:lang w:val='x-none' w:bidi=\"ar-EG\"/></w:rPr>"
+         "<w:pPrChange><w:pPr/></w:pPrChange>"
+         f"</w:pPr><w:r><w:rPr><w:rtl/></w:rPr><w:t>{INTO['Hemd']}</w:t></w:r></w:p>"),
+        ("<w:p><w:r><w:rPr><w:b/><w:i w:val='0'/><w:sz w:val='40'/></w:rPr><w:t>Hemd</w:t></w:r></w:p>",
+         f"<w:p><w:pPr>{FROM_RIGHT}</w:pPr><w:r><w:rPr><w:b/><w:bCs/><w:i w:val='0'/><w:iCs w:val='0'/>"
+         f"<w:sz w:val='40'/><w:szCs w:val='40'/><w:rtl/></w:rPr><w:t>{INTO['Hemd']}</w:t></w:r></w:p>"),
+        ("<w:p><w:r><w:rPr><w:rtl w:val='0'/><w:sz w:val='1'/><w:szCs w:val='2'/><w:rPrChange><w:rPr><w:b/></w:rPr>"
+         "</w:rPrChange></w:rPr><w:t>Hemd</w:t></w:r></w:p>",
+         f"<w:p><w:pPr>{FROM_RIGHT}</w:pPr><w:r><w:rPr><w:sz w:val='1'/><w:szCs w:val='2'/><w:rtl/>"
+         f"<w:rPrChange><w:rPr><w:b/><w:bCs/></w:rPr></w:rPrChange></w:rPr><w:t>{INTO['Hemd']}</w:t></w:r></w:p>"),
+    ],
+)  # fmt: skip
+def test_paragraphs_and_runs_of_word_are_marked_as_written_from_the_right(before: str, expected: str) -> None:
+    assert expected in in_words(INTO, ("de", "ar"), "a.docx", word(before))["word/document.xml"]
+
+
+def test_a_run_of_word_that_stays_in_latin_letters_is_not_marked() -> None:
+    code = "<w:r><w:rPr><w:noProof/></w:rPr><w:t>x = 7</w:t></w:r>"
+    out = in_words(INTO, ("de", "ar"), "a.docx", word(f"<w:p>{code}</w:p>{paragraph('Hemd')}"))["word/document.xml"]
+    assert f"</w:pPr>{code}</w:p>" in out
+
+
+@pytest.mark.parametrize(
+    ("tgt", "before", "expected"),
+    [
+        ("ar", 'w:ascii="Arial" w:hAnsi="Arial"', 'w:ascii="Arial" w:hAnsi="Arial" w:cs="Arial"'),
+        ("th", 'w:asciiTheme="majorHAnsi"', 'w:asciiTheme="majorHAnsi" w:cstheme="majorBidi"'),
+        ("ar", 'w:ascii="Arial" w:cstheme="minorBidi"', 'w:ascii="Arial" w:cstheme="minorBidi"'),
+        ("en", 'w:ascii="Arial"', 'w:ascii="Arial"'),
+        ("ja", 'w:ascii="Arial"', 'w:ascii="Arial"'),
+    ],
+)
+def test_complex_scripts_have_a_font_of_their_own_in_word(tgt: str, before: str, expected: str) -> None:
+    data = word(paragraph("Hemd", f"<w:rPr><w:rFonts {before}/></w:rPr>"))
+    assert f"<w:rFonts {expected}/>" in in_words(INTO, ("de", tgt), "a.docx", data)["word/document.xml"]
+
+
+def test_what_stays_in_hebrew_in_a_document_of_word_keeps_its_direction() -> None:
+    marked = "<w:p><w:pPr><w:bidi/></w:pPr><w:r><w:rPr><w:bCs/><w:rtl/></w:rPr><w:t>{}</w:t></w:r></w:p>"
+    mixed = marked.replace("</w:p>", "<w:r><w:rPr><w:rtl/></w:rPr><w:t>\u05d0</w:t></w:r></w:p>")
+    source = "\u0642\u0645\u064a\u0635"
+    data = word(marked.format("\u05d0") + marked.format(source) + mixed.format(source))
+    out = in_words({source: "shirt"}, ("ar", "en"), "a.docx", data)["word/document.xml"]
+    assert marked.format("\u05d0").replace("<w:bCs/>", "<w:b/><w:bCs/>") in out
+    run = "<w:p><w:pPr></w:pPr><w:r><w:rPr><w:b/><w:bCs/></w:rPr><w:t>shirt</w:t></w:r>"
+    assert f"{run}</w:p>{run}<w:r><w:rPr><w:rtl/></w:rPr><w:t>\u05d0</w:t></w:r></w:p>" in out
+
+
+def test_a_document_into_hebrew_and_back_has_the_marks_that_it_had() -> None:
+    body = f"{paragraph('Hemd', '<w:rPr><w:b/><w:bCs/></w:rPr>')}<w:tbl><w:tblPr></w:tblPr></w:tbl>"
+    into, back = {"Hemd": "\u05d0"}, {"\u05d0": "Hemd"}
+    there = in_words(into, ("de", "he"), "a.docx", word(body))["word/document.xml"]
+    assert there.count("<w:rtl/>") == 2
+    assert there.count("bidi") == 2
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(word(body))) as source, zipfile.ZipFile(out, "w") as file:
+        for name in source.namelist():
+            file.writestr(name, there if name == "word/document.xml" else source.read(name))
+    end = in_words(back, ("he", "de"), "a.docx", out.getvalue())["word/document.xml"]
+    assert body in end.replace("<w:pPr><w:rPr></w:rPr></w:pPr>", "")
 
 
 @pytest.mark.parametrize(
@@ -767,12 +889,29 @@ def test_the_direction_of_writing_of_office(languages: tuple[str, str, str], bef
         (ARABIC, '<sheetView workbookViewId="0"/>', '<sheetView rightToLeft="1" workbookViewId="0"/>'),
         (BACK, "<sheetView rightToLeft='1'/>", "<sheetView rightToLeft='0'/>"),
         (LATIN, "<sheetView/>", "<sheetView/>"),
+        (
+            ARABIC,
+            "<sheetPr><tabColor/></sheetPr><dimension ref='A1'/><sheetData/>",
+            "<sheetPr><tabColor/></sheetPr><dimension ref='A1'/>"
+            "<sheetViews><sheetView rightToLeft=\"1\" workbookViewId='0'/></sheetViews><sheetData/>",
+        ),
+        (BACK, "<sheetData/>", "<sheetData/>"),
     ],
 )
 def test_the_side_on_which_the_first_column_stands(languages: tuple[str, str, str], before: str, expected: str) -> None:
     out = Document(sheet(before), FORMATS["xlsx"], Options("a.xlsx", languages[:2])).translated(rotated)
     with zipfile.ZipFile(io.BytesIO(out)) as file:
         assert file.read("x/b.xml").decode() == f"<worksheet>{expected}</worksheet>"
+
+
+def test_cells_of_excel_are_aligned_to_the_other_side() -> None:
+    styles = '<styleSheet><alignment horizontal="left" readingOrder="1"/><alignment horizontal="center"/></styleSheet>'
+    data = sheet("", more={"y.xml": ("styles", styles)})
+    out = Document(data, FORMATS["xlsx"], Options("a.xlsx", ARABIC[:2])).translated(rotated)
+    with zipfile.ZipFile(io.BytesIO(out)) as file:
+        assert file.read("x/y.xml").decode() == (
+            '<styleSheet><alignment horizontal="right" readingOrder="2"/><alignment horizontal="center"/></styleSheet>'
+        )
 
 
 def test_the_side_on_which_the_next_page_of_a_book_stands() -> None:

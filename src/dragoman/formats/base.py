@@ -192,6 +192,8 @@ class Part:
     """Writes that a bilingual part is in both languages."""
     is_file: bool = False
     """True for a part that is a file by itself, of whatever format."""
+    codec: str = ""
+    """The encoding in which it is read, whatever it says; "": as its format declares it."""
 
 
 @dataclass(frozen=True)

@@ -90,14 +90,13 @@ def beside(
     if place == "instead" or raw.count(':fldCharType="begin"') != raw.count(':fldCharType="end"'):
         yield Edit(unit.start, unit.end, in_language(unit.render(items)))
         return
-    copied = in_language(_copied(raw))
     if _is_numbered(properties) or place == "within":
-        yield Edit(closing.start, closing.start, f"<{prefix}r><{prefix}br/></{prefix}r>{copied}")
+        yield Edit(closing.start, closing.start, f"<{prefix}r><{prefix}br/></{prefix}r>{in_language(_copied(raw))}")
         return
     for section in re.finditer(rf"<{prefix}sectPr\b(?:[^<>]*/>|.*?</{prefix}sectPr>)", properties, re.DOTALL):
         yield Edit(opening.end + section.start(), opening.end + section.end(), "")  # it ends with the translation
-    own = _copied(properties, ONCE - {"sectPr"})
-    yield Edit(closing.end, closing.end, f"{_ID.sub('', text[opening.start : opening.end])}{own}{copied}</{prefix}p>")
+    begin_tag, own = _ID.sub("", text[opening.start : opening.end]), _copied(properties, ONCE - {"sectPr"})
+    yield Edit(closing.end, closing.end, in_language(f"{begin_tag}{own}{_copied(raw)}</{prefix}p>"))
 
 
 def _copied(markup: str, once: Collection[str] = ONCE) -> str:

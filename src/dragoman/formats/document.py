@@ -88,7 +88,7 @@ class Document:
                 inner = self._inside(name, data)
                 yield from inner.texts() if inner else [_left(name)]
                 continue
-            text, _ = self._decoded(data, name)
+            text, _ = self._decoded(data, name, part.codec)
             for one_pass in part.passes:
                 yield from one_pass(text, replace(self.options, name=name))
 
@@ -105,9 +105,9 @@ class Document:
             if new != data:
                 changed[name] = new
             elif finish := self._finish(part):
-                same.append((name, data, finish))
-        for name, data, finish in same if changed else ():  # parts without a text say the language, too
-            text, encoding = decoded(data, name, self.format.declares)
+                same.append((name, data, finish, part.codec))
+        for name, data, finish, codec in same if changed else ():  # parts without a text say the language, too
+            text, encoding = self._decoded(data, name, codec)
             text = finish(text, replace(self.options, name=name))
             changed[name] = encoded(text, encoding, name, self.format.declares)
         if self.format.parts_of is None:
@@ -144,12 +144,13 @@ class Document:
         bilingual = self.options.bilingual and kind.goes_bilingual
         return Document(data, kind, replace(self.options, name=name, bilingual=bilingual))
 
-    def _decoded(self, data: bytes, name: str) -> tuple[str, Encoding]:
-        codec = code_page(data, self.options.languages) if self.format.declares == "player" else ""
+    def _decoded(self, data: bytes, name: str, codec: str = "") -> tuple[str, Encoding]:
+        if self.format.declares == "player":
+            codec = code_page(data, self.options.languages)
         return decoded(data, name, self.format.declares, codec)
 
     def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:
-        text, encoding = self._decoded(data, name)
+        text, encoding = self._decoded(data, name, part.codec)
         if self.format.declares == "player" and encoding.codec.startswith("cp"):
             say(f"{name}: not UTF-8: read as {encoding.codec.replace('cp', 'windows-')}, as players do")
         options = replace(self.options, name=name)
@@ -309,7 +310,7 @@ FORMATS: dict[str, Format] = {
         (asciidoc.inner_units, asciidoc.units),
         finish=language.of_asciidoc,
     ),
-    "rest": Format("reStructuredText", (".rst", ".rest"), (rest.units,)),
+    "rest": Format("reStructuredText", (".rst", ".rest"), (rest.units,), finish=language.of_rest),
     "html": Format(
         "HTML",
         (".html", ".htm", ".xhtml"),
@@ -327,7 +328,7 @@ FORMATS: dict[str, Format] = {
         (".ttml", ".dfxp", ".itt"),
         (ttml.units,),
         declares="xml",
-        finish=language.in_attributes({"tt": ("lang",)}),
+        finish=language.of_ttml,
         goes_bilingual=True,
     ),
     "docx": Format(
@@ -361,10 +362,10 @@ FORMATS: dict[str, Format] = {
         finish=xliff.with_target_language,
     ),
     "tmx": Format("a translation memory (TMX)", (".tmx",), (xliff.tmx_units,), declares="xml"),
-    "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,), finish=language.of_messages),
+    "json": Format("JSON messages", (".json", ".arb"), (json_strings.units,), finish=json_strings.with_locale),
     "yaml": Format("YAML messages", (".yml", ".yaml"), (yaml_strings.units,), finish=yaml_strings.with_locale),
     "properties": Format("Java properties", (".properties",), (properties.units,), declares="properties"),
-    "android": Format("Android strings", (".xml",), (android.units,), declares="xml"),
+    "android": Format("Android strings", (".xml",), (android.units,), declares="xml", finish=language.of_android),
     "strings": Format("Apple's strings", (".strings",), (apple.strings_units,)),
     "stringsdict": Format("Apple's plurals", (".stringsdict",), (apple.plist_units,), declares="xml"),
     "xcstrings": Format("an Apple string catalogue", (".xcstrings",), (string_catalog.units,)),

@@ -11,8 +11,9 @@ from urllib.parse import unquote
 from dragoman.errors import Error
 from dragoman.formats import html
 from dragoman.formats.base import Options, Part, aside
-from dragoman.formats.direction import of_spine
+from dragoman.formats.direction import of_css, of_spine
 from dragoman.formats.encoding import decoded
+from dragoman.formats.html_language import with_language
 from dragoman.formats.language import in_attributes, in_element, one_after_another
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, events, local
@@ -31,11 +32,16 @@ BOOK = Part(
     one_after_another(in_element("dc:language"), in_attributes({"package": ("lang",)}), of_spine),
     in_element("dc:language", beside=True),
 )
-CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), html.with_language)
+CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), with_language)
 CONTENTS = Part(
     (contents_of(("text",), "table of contents"),), in_attributes({"ncx": ("lang",), "docTitle": ("lang",)})
 )
-OF_TYPES = {"application/xhtml+xml": CHAPTER, "text/html": CHAPTER, "application/x-dtbncx+xml": CONTENTS}
+STYLES = Part(finish=of_css, codec="latin-1")
+"""Style sheets, whatever encoding they are in: only ASCII is changed in them."""
+OF_TYPES = {
+    "application/xhtml+xml": CHAPTER, "text/html": CHAPTER, "application/x-dtbncx+xml": CONTENTS,
+    "text/css": STYLES,
+}  # fmt: skip
 
 
 def parts(package: Package) -> dict[str, Part]:
@@ -51,7 +57,7 @@ def parts(package: Package) -> dict[str, Part]:
             address = unquote(attribute(item, "href").partition("#")[0])
             name = names.get(_plain(posixpath.normpath(posixpath.join(posixpath.dirname(str(book)), address))))
             part = OF_TYPES.get(attribute(item, "media-type").strip().lower())
-            if name is not None and part is not None:
+            if name is not None and part is not None and not (part is STYLES and b"\0" in package.read(name)):
                 if _plain(name) in locked:  # letters of fonts often are, which nobody reads here
                     raise Error.LOCKED(
                         f"its part {name!r} is encrypted (DRM)", "get the book without it", file=package.name

@@ -14,13 +14,11 @@ from dataclasses import replace
 
 import regex
 
-from dragoman.formats.base import NO_TAGS, Edit, Item, Options, Tags, Unit, has_letters, line_of, spliced
+from dragoman.formats.base import NO_TAGS, Item, Options, Tags, Unit, has_letters, line_of
 from dragoman.formats.bilingual_html import NO_MARKUP, Surroundings
-from dragoman.formats.direction import turned
 from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
 from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
 from dragoman.formats.messages import with_arms
-from dragoman.languages.codes import direction_of, language_of, tag_of
 
 BLOCK = frozenset({
     "address", "article", "aside", "base", "blockquote", "body", "br", "caption", "center", "col", "colgroup", "dd",
@@ -386,33 +384,3 @@ def _step(token: Token) -> int:
     ):
         return 0
     return {"open": 1, "close": -1}.get(token.kind, 0)
-
-
-def with_language(text: str, options: Options) -> str:
-    """The page with its language changed to the target's, where it says one; so are elements in the source's."""
-    src, tgt = options.languages
-    direction = turned(options)
-    edits = []
-    for piece in page_of(text) if tgt else ():
-        is_page = direction == "rtl" and piece.name == "html"
-        if piece.tag is None or not piece.tag.opens or not (is_page or _LANGUAGE.search(piece.tag.text)):
-            continue
-        attributes = piece.tag.attributes()
-        values = {name: value for name, value, _, _ in attributes}
-        is_said = values.get("property", values.get("http-equiv", values.get("name", ""))).lower() in _SAYING_LANGUAGE
-        for name, value, start, end in attributes:
-            is_language = name in ("lang", "xml:lang") or (piece.name == "meta" and name == "content" and is_said)
-            is_source = piece.is_translated and language_of(value) == language_of(src)
-            if is_language and value and (piece.name == "html" or is_source):
-                said = tag_of(tgt, value if "_" in value else "")
-                edits.append(Edit(start, end, said.replace("-", "_") if "_" in value else said))
-            if direction and name == "dir" and piece.is_translated and value.lower() == direction_of(src):
-                edits.append(Edit(start, end, direction))
-        if is_page and "dir" not in values:
-            place = piece.start + len("<html")
-            edits.append(Edit(place, place, f' dir="{direction}"'))
-    return spliced(text, edits)
-
-
-_LANGUAGE = re.compile(r"\b(?:lang\s*=|dir\s*=|locale|language)", re.IGNORECASE)
-_SAYING_LANGUAGE = ("og:locale", "content-language", "language", "dc.language", "dcterms.language")

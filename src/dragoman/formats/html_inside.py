@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Edit, Item, Options, Pass, Unit, has_letters, line_of, plain, spliced
-from dragoman.formats.html import attribute_units, embedded_units, page_of, text_units, with_language
+from dragoman.formats.html import attribute_units, embedded_units, page_of, text_units
+from dragoman.formats.html_language import with_language
 from dragoman.formats.html_pieces import Piece
 from dragoman.formats.json_strings import Value, as_json, content_of, values_of
 from dragoman.languages.codes import language_of, tag_of

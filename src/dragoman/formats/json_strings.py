@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from dragoman.errors import Error
-from dragoman.formats.base import Item, Options, Unit, has_letters, line_of
+from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, spliced
 from dragoman.formats.encoding import as_java_escape
+from dragoman.formats.language import tag_like
 from dragoman.formats.messages import items_of, message
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
+from dragoman.languages.codes import language_of
 from dragoman.languages.plurals import FORMS, plurals_of
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
@@ -63,6 +65,25 @@ def content_of(text: str, options: Options) -> Any:
         raise Error.BAD_SYNTAX(f"not JSON: {error.msg}", file=options.name, line=error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise Error.BAD_SYNTAX("not JSON: nested too deep", file=options.name) from error
+
+
+def with_locale(text: str, options: Options) -> str:
+    """The file with the target language where its top names the source's: `"locale": "en"`, or as its only key."""
+    src, tgt = options.languages
+    content = content_of(text, options)
+    edits = []
+    for value in values_of(text) if tgt and isinstance(content, dict) else ():
+        [name, *deeper] = value.path or ("", "")
+        is_root = len(content) == 1 and isinstance(content[name], dict) if not deeper else False
+        said = name if is_root else content.get(name) if name in _NAMING_LANGUAGE and not deeper else ""
+        if isinstance(said, str) and _CODE.fullmatch(said) and language_of(said) == language_of(src):
+            start, end = (value.key_at, value.key_end) if is_root else (value.start, value.end)
+            edits.append(Edit(start, end, as_json(tag_like(tgt, said))))
+    return spliced(text, edits)
+
+
+_NAMING_LANGUAGE = ("@@locale", "locale", "lang", "language")
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z]+)*")
 
 
 class Value(NamedTuple):

@@ -13,7 +13,7 @@ from functools import cache, partial
 
 from dragoman.formats import formulas, opc
 from dragoman.formats.base import Code, Edit, Item, Options, Part, Pass, Unit, aside, has_letters, left_aside, plain
-from dragoman.formats.direction import of_sheet
+from dragoman.formats.direction import of_cell_styles, of_sheet
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, units_of
 from dragoman.formats.office import RunToken, parts_by_kind, prefix_of, run_tokens, unit_of_runs
@@ -115,7 +115,7 @@ def _kinds(headings: frozenset[str], texts: formulas.Texts, visible: frozenset[i
         ),
         **dict.fromkeys(("officedocument", "workbook", "sheet"), book),
         **dict.fromkeys(_COPYING, Part((formula_texts, copies))),
-        "styles": Part((formats,)),
+        "styles": Part((formats,), of_cell_styles),
         "ctrlprop": Part((values_of({"item": ("val",)}, "list entry"),)),
     }
 

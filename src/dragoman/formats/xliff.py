@@ -17,7 +17,7 @@ from dragoman.formats.base import Code, Edit, Item, Limit, Options, Unit, line_o
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
 from dragoman.formats.messages import with_arms
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
-from dragoman.languages.codes import language_of
+from dragoman.languages.codes import language_of, tag_of
 from dragoman.progress import say
 
 PAIRS = ("g", "pc", "mrk", "hi")
@@ -430,17 +430,25 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
 
 
 def with_target_language(text: str, options: Options) -> str:
-    """The file with its target language, wherever it does not say one."""
-    tgt = options.languages[1]
+    """The file with its target language, wherever it says none or the source's, as a template does."""
+    src, tgt = options.languages
     edits: list[Edit] = []
     for event in events(text, options):
-        tag = local(event.name)
-        if event.kind != "start" or not tgt:
+        names = _LANGUAGES.get(local(event.name)) if event.kind == "start" and tgt else None
+        if names is None or not attribute(event, names[0]):
             continue
-        src, name = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(tag, ("", ""))
-        if name and attribute(event, src) and not attribute(event, name):
+        value = re.search(rf"\s{names[1]}\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", text[event.start : event.end])
+        said = attribute(event, names[1])
+        if value is None:
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
-            edits.append(Edit(end, end, f" {name}={quoteattr(tgt)}"))
-        elif name and language_of(attribute(event, name, tgt)) != language_of(tgt):
-            say(f"{options.name}: says that it is translated into {attribute(event, name)!r}, not {tgt!r}; left so")
+            edits.append(Edit(end, end, f" {names[1]}={quoteattr(tag_of(tgt))}"))
+        elif not said or language_of(said) == language_of(src) != language_of(tgt):
+            start, end = (event.start + place for place in value.span(value.lastindex or 0))
+            edits.append(Edit(start, end, tag_of(tgt)))
+        elif language_of(said) != language_of(tgt):
+            say(f"{options.name}: says that it is translated into {said!r}, not {tgt!r}; left so")
     return spliced(text, edits)
+
+
+_LANGUAGES = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}
+"""The attributes of elements that name the two languages."""

@@ -19,9 +19,10 @@ from dragoman.formats import plain_text
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain, spliced
 from dragoman.formats.encoding import as_java_escape
 from dragoman.formats.json_strings import SETTINGS, reasons
+from dragoman.formats.language import tag_like
 from dragoman.formats.messages import has_arms, items_of, message, whole_characters
 from dragoman.formats.plural_forms import Form, forms_in
-from dragoman.languages.codes import language_of, tag_of
+from dragoman.languages.codes import language_of
 from dragoman.languages.plurals import FORMS
 
 OTHER_TYPES = "true, false, null, dates, values with a tag"
@@ -279,6 +280,5 @@ def with_locale(text: str, options: Options) -> str:
     [root] = roots
     if language_of(root.value) != language_of(src):
         return text
-    tag = tag_of(tgt, root.value)
-    tag = tag.replace("-", "_") if "_" in root.value else tag
+    tag = tag_like(tgt, root.value)
     return spliced(text, [Edit(root.start, root.end, _quoted(tag, root.style, ascii_only=False, is_flow=False))])

@@ -106,14 +106,17 @@ def language_of(code: str) -> str:
 
 
 def tag_of(code: str, like: str = "") -> str:
-    """The tag of a language as files have it (BCP 47); with its most usual region where the tag `like` has a region.
+    """The tag of a language as files have it (BCP 47); with a region where the tag `like` has one: its own if it is of
+    the same language, or else the most usual one.
 
     >>> tag_of("pt_BR"), tag_of("eng_Latn"), tag_of("en", "de-DE"), tag_of("zh_Hant", "de-DE"), tag_of("sr@latin", "de")
     ('pt-BR', 'en', 'en-US', 'zh-TW', 'sr-Latn')
+    >>> tag_of("ar", "ar-SA")
+    'ar-SA'
     """
     language, script, region, variant, _ = parsed(code)
     if not region and re.search("[-_]([A-Za-z]{2}|[0-9]{3})(?![A-Za-z0-9])", like):
-        region = _usual(language, script)[2]
+        region = parsed(like).region if fits(like, code) else _usual(language, script)[2]
     if script == _usual(language, region)[1]:
         script = ""
     return "-".join(filter(None, (language, script, region, variant)))
@@ -153,7 +156,12 @@ def direction_of(code: str) -> str:
     return "rtl" if script_of(code) in _RIGHT_TO_LEFT else "ltr"
 
 
-_RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Adlm", "Rohg"})
+_RIGHT_TO_LEFT = frozenset({
+    "Adlm", "Arab", "Aran", "Armi", "Avst", "Chrs", "Cprt", "Elym", "Gara", "Hatr", "Hebr", "Hung", "Khar", "Lydi",
+    "Mand", "Mani", "Mend", "Merc", "Mero", "Narb", "Nbat", "Nkoo", "Orkh", "Ougr", "Palm", "Phli", "Phlp", "Phnx",
+    "Prti", "Rohg", "Samr", "Sarb", "Sogd", "Sogo", "Syrc", "Thaa", "Todr", "Yezi",
+})  # fmt: skip
+"""The scripts whose letters Unicode has as written from the right (Bidi_Class R and AL)."""
 
 
 def _usual(language: str, subtag: str) -> list[str]:
