@@ -233,8 +233,8 @@ def _agreement(code: str, known: str) -> int:
 def facts(kind: str) -> dict[str, Any]:
     """The facts of a kind by language, of those languages for which the table has one.
 
-    >>> facts("script")["el"], facts("months")["de"].split()[2]
-    ('Greek', 'mär')
+    >>> facts("script")["el"], facts("negation")["de"].split()[0]
+    ('Greek', 'nicht')
     """
     return {code: entry[kind] for code, entry in _table().items() if kind in entry}
 

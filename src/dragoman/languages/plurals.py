@@ -3,14 +3,10 @@
 import functools
 from typing import NamedTuple
 
-from babel import Locale
-from babel.core import UnknownLocaleError
 from babel.messages.plurals import get_plural
 
-from dragoman.languages.codes import tag_of
+from dragoman.languages.cldr import FORMS, babel_locale
 
-FORMS = ("zero", "one", "two", "few", "many", "other")
-"""All forms that a language may have."""
 _COUNTS = range(1001)
 """Counts that are asked for their form: what only millions have, or fractions, no message needs."""
 
@@ -35,10 +31,8 @@ def plurals_of(code: str) -> Plurals | None:
     >>> plurals_of("de_AT").rule, plurals_of("xx")
     ('nplurals=2; plural=(n != 1);', None)
     """
-    try:
-        tag = tag_of(code)  # of nb as Babel has it: it knows no_NO by that name alone
-        locale = Locale.parse({"no-NO": "nb-NO"}.get(tag, tag), sep="-")
-    except (ValueError, UnknownLocaleError):
+    locale = babel_locale(code)
+    if locale is None:
         return None
     of_counts = [locale.plural_form(count) for count in _COUNTS]
     forms = tuple(form for form in FORMS if form in of_counts)

@@ -18,6 +18,10 @@ CASELESS = "\u0590-\u109f\u1200-\u139f\u1780-\u18af\u3040-\u30ff\u3400-\u9fff\ua
 """Letters of scripts without capitals, for a class of a pattern."""
 
 
+QUOTES = "\"“”„‟«»‹›「」『』﹁﹂﹃﹄〝〞〟｢｣《》〈〉״＂"
+"""Marks of quotations in every script, for a class of a pattern; not those that are apostrophes, too."""
+
+
 def joined_by(language: str) -> str:
     """The text between two sentences of a language: nothing in Chinese and Japanese, else a space.
 

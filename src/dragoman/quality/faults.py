@@ -8,33 +8,36 @@ that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_
 
 import functools
 import re
-import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.languages.codes import facts, language_of, name_of
+from dragoman.languages.cldr import UNITS, babel_locale, unit_forms, unit_names
+from dragoman.languages.codes import facts, is_chinese, language_of, name_of, parsed
+from dragoman.languages.codes import script_of as script_code
 from dragoman.languages.identification import other_language
-from dragoman.languages.punctuation import QUESTIONS
-from dragoman.languages.scripts import script_of, script_of_language
+from dragoman.languages.punctuation import QUESTIONS, QUOTES
+from dragoman.languages.scripts import han_variants, script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
 from dragoman.text.negation import negations
 from dragoman.text.numbers import has_words, numbers_in, parts_of, values_in, words_in
 from dragoman.text.placeholders import spans, without_spans
 from dragoman.text.segment import sentences
-from dragoman.text.words import folded
+from dragoman.text.words import LETTERS, MARKS, folded
 
 MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
-FEWEST_OF_SCRIPT = 4
-"""Letters from which on a text's script counts."""
-SHORTER = 0.75
-"""A translation that has lost a sentence is shorter than this share of its source."""
+FEWEST_OF_SCRIPT, FEWEST_HAN = 4, 2
+"""Letters from which on a text's script counts; those that only simplified, or only traditional, Chinese has."""
+SHORTER, SHORTER_UNMARKED = 0.75, 0.55
+"""A translation that has lost a sentence is shorter than this share of what is usual; one in a script whose sentences
+have no marks."""
 
-_QUOTES, _BRACKETS = '"“”„«»「」『』‹›', "()（）"
-_DOUBLED = re.compile(r"\b([^\W\d_]{2,}) \1\b", re.IGNORECASE)
+_QUOTES, _BRACKETS = re.compile(f"[{QUOTES}]"), "()（）[]［］【】﴾﴿"
+_IN_BRACKETS = re.compile(r"(?<!\w)[(（][^()（）]*[^\W\d_]{2}[^()（）]*\s[^()（）]*[^\W\d_]{2}[^()（）]*[)）]|（[^()（）]{4,}）")
+"""Words in brackets; `cell(s)` and `(0 to 9)` may well stand without."""
+_DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_]..)({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
 _MAY_DOUBLE = frozenset(
     {"that", "had", "is", "very", "so", "no", "bye", "ha"}
     | {"sie", "die", "der", "das", "den", "dem", "nous", "vous", "si", "on", "du", "que", "se", "lo", "la", "le"}
@@ -195,9 +198,9 @@ def numbers_lost(line: Line) -> str | None:
     left: dict[str, deque[int]] = {}
     for place, value in enumerate(values_in(line.tgt, line.languages[1])):
         left.setdefault(value, deque()).append(place)
-    inside, lost = _digits_inside(line.tgt), []
-    for number in numbers_in(line.src):
-        if len(number.text) == 1 and not has_words(line.languages[1]):
+    inside, lost, of_words = _digits_inside(line.tgt), [], set(_OF_WORDS.findall(line.src))
+    for number in numbers_in(line.src, line.languages[0]):
+        if not has_words(line.languages[1]) and (len(number.text) == 1 or number.text in of_words):
             continue  # it may well be written as a word that is not known here
         if number.kind == "time" and number.text.split(":")[0] and _holds_time(number.text, left):
             continue
@@ -209,6 +212,10 @@ def numbers_lost(line: Line) -> str | None:
                 lost.append(number.text)
                 break
     return " ".join(dict.fromkeys(lost)) if lost else None
+
+
+_OF_WORDS = re.compile(r"(?<=[^\W\d_]-)\d{1,2}(?!\w)|(?<!\w)\d{1,2}(?=-[^\W\d_])")
+"""Numbers that are parts of words: base-10, 7-bit."""
 
 
 def _holds_time(text: str, left: Mapping[str, Collection[int]]) -> bool:
@@ -245,11 +252,11 @@ def numbers_added(line: Line) -> str | None:
     src, code = line.src, line.languages[0]
     if not has_words(code) or words_in(src, code) or _DIGITS_AS_WORDS.search(src.lower()):
         return None
-    known, inside = set(values_in(src)), _digits_inside(src)
-    has_time = any(number.kind == "time" for number in numbers_in(src))
+    known, inside = set(values_in(src, code)), _digits_inside(src)
+    has_time = any(number.kind == "time" for number in numbers_in(src, code))
     added = [
         number.text
-        for number in numbers_in(line.tgt)
+        for number in numbers_in(line.tgt, line.languages[1])
         if not (has_time and number.kind == "time")
         and not any(value in known or inside(value) for value in number.values)
         and not any(part & known for part in parts_of(number))
@@ -261,37 +268,77 @@ _DIGITS_AS_WORDS = re.compile("zwanzig|dreißig|hundert|tausend|million|dutzend|
 
 
 def units_lost(line: Line) -> str | None:
-    """A unit or a currency that stands by a number of the source is missing."""
+    """A unit or a currency that stands by a number of the source is missing, in whatever form."""
     line = _bare(line)
-    said = line.tgt.lower()
-    lost = []
-    for match in _AMOUNT.finditer(line.src):
-        unit = match["after"] or match["before"]
-        if not any(form in said for form in UNITS[unit]):
-            lost.append(unit)
+    code, lower, lost = line.languages[1], line.tgt.lower(), []
+    if babel_locale(code) is None:
+        return None  # its words are not known
+    amounts, units = _amounts(line.languages[0])
+    for match in amounts.finditer(line.src):
+        unit = units[match["after"] or match["before"]]
+        if not any(form in lower for form in unit_forms(unit, code)):
+            lost.append(match["after"] or match["before"])
     return " ".join(dict.fromkeys(lost)) if lost else None
 
 
+@functools.cache
+def _amounts(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    """A pattern of amounts in a language, and the unit for each of the signs in it."""
+    units = {sign: unit for unit in UNITS for sign in unit_names(unit, code) if len(sign) <= _LONGEST_SIGN}
+    units |= {"％": "%", "٪": "%", **{unit: unit for unit in UNITS}}
+    after = "|".join(re.escape(sign) for sign in sorted(units, key=len, reverse=True))
+    before = f"(?P<before>[€$£¥])\\s?(?=\\d)"
+    return re.compile(rf"{before}|(?<=\d)\s?(?P<after>{after})(?![\w{MARKS}])"), units
+
+
+_LONGEST_SIGN = 3
+"""Letters of a unit's sign; longer ones are words, whose forms are many."""
 _QUESTIONS = re.compile(QUESTIONS)
 
 
 def questions_lost(line: Line) -> str | None:
-    """Of several sentences a question is missing."""
+    """Of several sentences a question is missing: left out, or no question any more."""
     questions = [len(_QUESTIONS.findall(text)) for text in (line.src, line.tgt)]
-    is_lost = line.tgt and questions[1] < questions[0] and len(sentences(line.src, line.languages[0])) > 1
+    if not line.tgt or questions[1] >= questions[0]:
+        return None
+    counts = _sentences(line)
+    is_lost = counts[0] > 1 and (counts[1] >= counts[0] or _is_shorter(line))  # else two may have become one
     return f"{questions[0]} in the source, {questions[1]} here" if is_lost else None
 
 
 def sentences_lost(line: Line) -> str | None:
     """Of several sentences one is missing. A question that is lost is said once."""
-    counts = [len(sentences(text, code)) for text, code in zip(line[:2], line.languages, strict=True)]
-    if not line.tgt or counts[1] >= counts[0] or questions_lost(line) is not None:
+    counts = _sentences(line)
+    if not line.tgt or counts[1] >= counts[0] or questions_lost(line) is not None or not _is_shorter(line):
         return None
-    if written_densely(line.src) != written_densely(line.tgt):
-        missing = 2 * counts[1] <= counts[0] and counts[0] > 2
-    else:
-        missing = len(line.tgt) < SHORTER * len(line.src)
-    return f"{counts[0]} in the source, {counts[1]} here" if missing else None
+    return f"{counts[0]} in the source, {counts[1]} here"
+
+
+@functools.lru_cache(64)
+def _sentences(line: Line) -> tuple[int, int]:
+    src, tgt = (len(sentences(text, code)) for text, code in zip(line[:2], line.languages, strict=True))
+    return src, tgt
+
+
+def _is_shorter(line: Line) -> bool:
+    """True if a translation is so short that a sentence may be missing, as long as its language usually needs."""
+    usual = _usual_length(line.tgt, line.languages[1]) / _usual_length(line.src, line.languages[0])
+    has_marks = not _UNMARKED & {script_code(code) for code in line.languages if code}
+    return len(line.tgt) < (SHORTER if has_marks else SHORTER_UNMARKED) * usual * len(line.src)
+
+
+def _usual_length(text: str, code: str) -> float:
+    script = script_code(code) if code else "Hans" if written_densely(text) else ""
+    return LENGTHS.get(script, 1.0)
+
+
+LENGTHS = {
+    **dict.fromkeys(("Hans", "Hant", "Hani", "Hanb"), 0.3), "Jpan": 0.47, "Kore": 0.48, "Ethi": 0.66, "Hebr": 0.77,
+    "Arab": 0.85, "Thai": 0.82, "Laoo": 0.82,
+}  # fmt: skip
+"""Characters that a script needs for one of English: medians of LibreOffice's interface (docs/log.md)."""
+_UNMARKED = {"Thai", "Laoo", "Ethi", "Tibt"}
+"""Scripts whose sentences often have no mark: their number is not known."""
 
 
 def doubled(line: Line) -> str | None:
@@ -307,11 +354,14 @@ def doubled(line: Line) -> str | None:
 def marks_lost(line: Line) -> str | None:
     """Quotation marks or brackets of the source are missing."""
     lost, src = [], without_spans(line.src)[0]
-    if sum(src.count(mark) for mark in _QUOTES) >= 2 and not any(mark in line.tgt for mark in _QUOTES + "'‘’"):
+    if len(_QUOTES.findall(src)) >= 2 and not _QUOTES.search(line.tgt) and not _SINGLE_QUOTES.search(line.tgt):
         lost.append("quotation marks")
-    if re.search(r"[(（]\w+\W+\w", src) and not any(mark in line.tgt for mark in _BRACKETS + "[]"):
+    if _IN_BRACKETS.search(src) and not any(mark in line.tgt for mark in _BRACKETS):
         lost.append("brackets")
     return " and ".join(lost) if lost and line.tgt else None
+
+
+_SINGLE_QUOTES = re.compile("['‘’‚‛׳´`]")
 
 
 def negation_lost(line: Line) -> str | None:
@@ -329,8 +379,24 @@ def _says_no(line: Line) -> tuple[bool, bool]:
 
 
 def target_language(line: Line) -> str | None:
-    """The translation is in another language, often the source's own."""
-    return _other_language(line.tgt, line.languages[1], line.languages[0])
+    """The translation is in another script, or in another language, often the source's own."""
+    return _target_script(line) or _other_language(line.tgt, line.languages[1], line.languages[0])
+
+
+def _target_script(line: Line) -> str | None:
+    """The script of a translation, where the language has another one; words of the source may stay as they are."""
+    code = line.languages[1]
+    if is_chinese(code) and (parsed(code).script or parsed(code).region):
+        simplified, traditional = han_variants(line.tgt)
+        is_simplified = script_code(code) == "Hans"
+        own, other = (simplified, traditional) if is_simplified else (traditional, simplified)
+        if other >= FEWEST_HAN and other > 3 * own:
+            forms = "simplified", "traditional"
+            return f"in {forms[is_simplified]} letters, not in {forms[not is_simplified]} ones"
+    usual, kept = script_of_language(code), set(folded(line.src))
+    text = " ".join(word for word in folded(without_spans(line.tgt)[0]) if word not in kept)
+    script = other_script(text, usual)
+    return f"in {script} script, not in {usual}" if script else None
 
 
 def source_language(line: Line) -> str | None:
@@ -365,13 +431,6 @@ def written_densely(text: str) -> bool:
     """True if most of the letters are Chinese or Japanese characters, of which a sentence needs a third."""
     return 2 * sum("\u3040" <= letter <= "\u9fff" for letter in text) > len(text.replace(" ", ""))
 
-
-UNITS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8"))
-"""Units that stand by numbers, and the beginnings of what they may be in a translation."""
-
-_AMOUNT = re.compile(
-    rf"(?P<before>[€$£¥])\s?(?=\d)|(?<=\d)[\s\u00a0]?(?P<after>{'|'.join(map(re.escape, UNITS))})(?![^\W\d_])"
-)
 
 FAULTS: dict[WarningKind, Fault] = {
     WarningKind.EMPTY: empty,

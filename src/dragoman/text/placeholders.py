@@ -48,7 +48,7 @@ class System(NamedTuple):
     """The place where it is."""
 
 
-_CONVERSION = r"(?:hh?|ll?|[zjtLq]|I(?:32|64))?(?:d|[bsSifFgGeExXuoOcCpnaA@](?![A-Za-z0-9_]))"
+_CONVERSION = r"(?:hh?|ll?|[zjtLq]|I(?:32|64))?(?:d|[bsSifFgGeExXuoOcCpnaA@](?![A-Za-z0-9_\u00c0-\u024f]))"
 SYSTEMS = (
     System("URL", _URL, "RFC 3986, RFC 3987"),
     System(
