@@ -46,13 +46,16 @@ def months(code: str) -> dict[str, int]:
 
 @functools.cache
 def multipliers(code: str) -> dict[str, int]:
-    """What a word behind a number multiplies it by.
+    """The factor that each word behind a number stands for.
 
     >>> multipliers("en")["million"], multipliers("hi")["लाख"], multipliers("ko")["만"], multipliers("de")["Mio."]
     (1000000, 100000, 10000, 1000000)
     """
-    locale, found = babel_locale(code), {}
-    for kind in ("short", "long") if locale else ():
+    locale = babel_locale(code)
+    found: dict[str, int] = {}
+    if locale is None:
+        return found
+    for kind in ("short", "long"):
         for patterns in locale.compact_decimal_formats[kind].values():
             for size, pattern in patterns.items():
                 match = re.fullmatch(r"(0+)\s*([^\d\s]+)", pattern.pattern.replace("'", ""))
@@ -91,7 +94,9 @@ def unit_forms(unit: str, code: str) -> tuple[str, ...]:
 def unit_names(unit: str, code: str) -> Iterator[str]:
     """The names and signs of a unit in a language."""
     locale = babel_locale(code)
-    for name in UNITS[unit].split() if locale else ():
+    if locale is None:
+        return
+    for name in UNITS[unit].split():
         if name.isupper():
             yield locale.currency_symbols.get(name, name)
             yield locale.currencies.get(name, name)

@@ -18,7 +18,7 @@ CASELESS = "\u0590-\u109f\u1200-\u139f\u1780-\u18af\u3040-\u30ff\u3400-\u9fff\ua
 """Letters of scripts without capitals, for a class of a pattern."""
 
 
-QUOTES = "\"“”„‟«»‹›「」『』﹁﹂﹃﹄〝〞〟｢｣《》〈〉״＂"
+QUOTES = '"“”„‟«»‹›「」『』﹁﹂﹃﹄〝〞〟｢｣《》〈〉״＂'
 """Marks of quotations in every script, for a class of a pattern; not those that are apostrophes, too."""
 
 

@@ -35,7 +35,9 @@ SHORTER, SHORTER_UNMARKED = 0.75, 0.55
 have no marks."""
 
 _QUOTES, _BRACKETS = re.compile(f"[{QUOTES}]"), "()（）[]［］【】﴾﴿"
-_IN_BRACKETS = re.compile(r"(?<!\w)[(（][^()（）]*[^\W\d_]{2}[^()（）]*\s[^()（）]*[^\W\d_]{2}[^()（）]*[)）]|（[^()（）]{4,}）")
+_IN_BRACKETS = re.compile(
+    r"(?<!\w)[(（][^()（）]*[^\W\d_]{2}[^()（）]*\s[^()（）]*[^\W\d_]{2}[^()（）]*[)）]|（[^()（）]{4,}）"
+)
 """Words in brackets; `cell(s)` and `(0 to 9)` may well stand without."""
 _DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_]..)({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
 _MAY_DOUBLE = frozenset(
@@ -287,7 +289,7 @@ def _amounts(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
     units = {sign: unit for unit in UNITS for sign in unit_names(unit, code) if len(sign) <= _LONGEST_SIGN}
     units |= {"％": "%", "٪": "%", **{unit: unit for unit in UNITS}}
     after = "|".join(re.escape(sign) for sign in sorted(units, key=len, reverse=True))
-    before = f"(?P<before>[€$£¥])\\s?(?=\\d)"
+    before = "(?P<before>[€$£¥])\\s?(?=\\d)"
     return re.compile(rf"{before}|(?<=\d)\s?(?P<after>{after})(?![\w{MARKS}])"), units
 
 

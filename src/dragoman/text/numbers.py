@@ -17,9 +17,7 @@ from dragoman.text.words import LETTERS, MARKS
 _SEPARATORS = ".,'’\u00a0\u202f "
 _DATE = r"(?P<date>\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{4}|\d{2}))(?!\.?\d)"
 _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}"  # 1,23,456
-_THOUSANDS = (
-    rf"(?P<thousands>(?:{_INDIAN}|\d{{1,3}}(?:([{_SEPARATORS}])\d{{3}})(?:\4\d{{3}})*)(?:[.,]\d+)?)(?!\.?\d)"
-)
+_THOUSANDS = rf"(?P<thousands>(?:{_INDIAN}|\d{{1,3}}(?:([{_SEPARATORS}])\d{{3}})(?:\4\d{{3}})*)(?:[.,]\d+)?)(?!\.?\d)"
 _VERSION = r"(?P<version>v\d+(?:\.\d+)*(?:[-+][\w.]*\w)?|\d+(?:\.\d+){2,}(?:[-+][\w.]*\w)?)"
 _TIME = r"(?P<time>\d{1,2}:\d{2}(?::\d{2})?)"
 _NUMBER = r"(?P<number>\d+(?:[.,]\d+)?)"
@@ -54,7 +52,10 @@ def numbers_in(text: str, language: str = "") -> list[Number]:
         if kind == "number" and language:
             values |= _years(plain[: match.start()], match[0], language)
             if times := _multiplier(language).match(plain, end):
-                values |= {_plain(f"{Decimal(value) * multipliers(language)[times[times.lastindex or 0]]:f}") for value in values}
+                values |= {
+                    _plain(f"{Decimal(value) * multipliers(language)[times[times.lastindex or 0]]:f}")
+                    for value in values
+                }
         if kind == "number" and (chain := _CHAIN.match(plain, end)):
             values.add(_numerals_value(match[0].replace(",", "") + chain[0]))
             end = chain.end()
@@ -174,7 +175,7 @@ _HAN = {letter: value for value, letter in enumerate("零一二三四五六七�
 }  # fmt: skip
 _TIMES = "십백천만억조"
 _CHAIN = re.compile(rf"[千万萬亿億兆{_TIMES}](?:[\d{''.join(_HAN)}]*[十百千万萬亿億兆{_TIMES}])?(?![{MARKS}])")
-"""What may follow the digits of a number: 万, 億2千万."""
+"""Numerals behind the digits of a number: 万, 億2千万."""
 _NUMERALS = {
     **dict.fromkeys(("zh", "ja", "yue"), re.compile(f"[{''.join(letter for letter in _HAN if letter < '가')}]+")),
     "ko": re.compile(f"[영일이삼사오육칠팔구{_TIMES}]+[{_TIMES}]"),  # one syllable may be any word
@@ -190,7 +191,14 @@ def _multiplier(language: str) -> re.Pattern[str]:
     return re.compile(rf"\s?({stems or '(?!)'})|([{letters or '0'}])(?!\w)")
 
 
-_CALENDARS: dict[str, tuple[int, ...]] = {"th": (543,), "lo": (543,), "km": (543,), "fa": (-621, -622), "ne": (56, 57), "am": (-7, -8)}
+_CALENDARS: dict[str, tuple[int, ...]] = {
+    "th": (543,),
+    "lo": (543,),
+    "km": (543,),
+    "fa": (-621, -622),
+    "ne": (56, 57),
+    "am": (-7, -8),
+}
 """The years by which a language's own calendar is ahead of the common one: Buddhist, solar Hijri, Bikram Sambat,
 Ethiopian."""
 _ERAS = {"民國": 1911, "民国": 1911, "令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
