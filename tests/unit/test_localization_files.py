@@ -37,7 +37,8 @@ def kept(name: str, text: str, **choices: bool) -> list[str]:
         ('"k" = "ab"; /* cd = "ef"; */ // "gh" = "ij";', '"k" = "ba"; /* cd = "ef"; */ // "gh" = "ij";'),
         ("/* a */ k /* b */ = /* c */ ab /* d */ ; // e", '/* a */ k /* b */ = /* c */ "ba" /* d */ ; // e'),
         ("\ufeff\ufeff'k' = 'ab\\'cd';", "\ufeff\ufeff'k' = \"ba'dc\";"),
-        ('"k" = "\\U00e4b \\Ud83d\\Ude00";', '"k" = "bä 😀";'),
+        ('"k" = "\\U00e4b \\Ud83d\\Ude00";', '"k" = "b\\U00E4 \\UD83D\\UDE00";'),
+        ('"k" = "\\U00e4b"; "ö" = "cd";', '"k" = "bä"; "ö" = "dc";'),
         ('"ab cd";', '"ab cd" = "ba dc";'),
         ('{ "k" = "ab"; }', '{ "k" = "ba"; }'),
         ('"k" = "two\nlines \\n three";', '"k" = "owt\nsenil \n eerht";'),
@@ -55,6 +56,27 @@ def test_strings_of_apple(before: str, after: str) -> None:
 def test_strings_that_are_broken_are_told_with_the_line(text: str) -> None:
     with raises_error(Error.WRONG_SHAPE, "a.strings:2"):
         output("a.strings", "\n" + text)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("a.json", '{"a": "ab", "b": "cd"}', '{"a": "字", "b": "字"}'),
+        ("a.arb", '{"a": "ab"}', '{"a": "字"}'),
+        ("a.json", '{"a": "ab \\u2026", "b": "cd"}', '{"a": "\\u5b57", "b": "\\u5b57"}'),
+        ("a.json", '{"a": "ab \\u003c 1", "b": "cd"}', '{"a": "字", "b": "字"}'),
+        ("a.json", '{"a": "é \\u2026"}', '{"a": "字"}'),
+        ("a.yml", 'a: "ab"\nb: cd\n', 'a: "字"\nb: 字\n'),
+        ("a.yml", 'a: "ab \\u2026"\n', 'a: "\\u5b57"\n'),
+        ("a.strings", '"k" = "ab";', '"k" = "字";'),
+        ("a.strings", '"k" = "ab \\U2026";', '"k" = "\\U5B57";'),
+        ("a.properties", "a=ab", "a=\\u5B57"),  # Java reads it so in every version
+        ("a.properties", "a=é ab", "a=字"),
+    ],
+)
+def test_a_file_whose_characters_are_escapes_keeps_them_so(name: str, before: str, after: str) -> None:
+    document = Document(before.encode(), format_of(Path(name), before.encode()), Options(name, ("en", "ja")))
+    assert document.translated(lambda units: [("字",) for _ in units]).decode() == after
 
 
 def test_strings_in_utf_16_stay_so() -> None:

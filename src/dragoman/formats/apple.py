@@ -7,6 +7,7 @@ from functools import partial
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, refuse
+from dragoman.formats.encoding import as_java_escape, is_escaped
 from dragoman.formats.messages import items_of, joined, whole_characters, with_numbered_arguments
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.formats.xml import Event, after, elements, events, local
@@ -32,6 +33,7 @@ def strings_units(text: str, options: Options) -> Iterator[Unit]:
         yield from plist_units(text, options)
         return
     read: list[re.Match[str]] = []
+    of = partial(_statement, text, is_escaped(text), options)
     for match in _tokens(text, options):
         read.append(match)
         if match["mark"] != ";" and not (match["mark"] and len(read) == 1):
@@ -39,7 +41,7 @@ def strings_units(text: str, options: Options) -> Iterator[Unit]:
         if len(read) == 1 and match["mark"] in ("{", "}"):  # braces around all
             read = []
             continue
-        yield from _statement(text, read, options)
+        yield from of(read)
         read = []
     if read:
         raise _broken(text, read[0].start(), options)
@@ -57,7 +59,7 @@ def _tokens(text: str, options: Options) -> Iterator[re.Match[str]]:
         at = match.end()
 
 
-def _statement(text: str, read: Sequence[re.Match[str]], options: Options) -> Iterator[Unit]:
+def _statement(text: str, ascii_only: bool, options: Options, read: Sequence[re.Match[str]]) -> Iterator[Unit]:
     """The unit of `key = value;`; a key alone is its own value."""
     marks = [match["mark"] for match in read]
     if marks not in ([None, "=", None, ";"], [None, ";"]):
@@ -68,7 +70,7 @@ def _statement(text: str, read: Sequence[re.Match[str]], options: Options) -> It
     if not has_letters(content):
         return
     where = f"line {line_of(text, key.start())}, {key.group().strip(chr(34))}"
-    render = partial(_written, frozenset("\n\r\t").intersection(written))
+    render = partial(_written, frozenset("\n\r\t").intersection(written), ascii_only)
     unit = with_numbered_arguments(Unit(items_of(content), value.start(), value.end(), render, where))
     if key is value:
         unit = replace(unit, render=partial(_behind, f"{key.group()} = ", unit))
@@ -98,10 +100,11 @@ def _read(text: str) -> str:
     return whole_characters(_ESCAPE.sub(char, text))
 
 
-def _written(bare: Collection[str], items: Sequence[Item]) -> str:
+def _written(bare: Collection[str], ascii_only: bool, items: Sequence[Item]) -> str:
     """A value between quotes. `bare`: characters that the file has without a backslash."""
     text = "".join(char if char in bare else _ESCAPED.get(char, char) for char in joined(items))
-    return '"' + re.sub("[\ud800-\udfff]", lambda half: f"\\U{ord(half[0]):04X}", text) + '"'
+    escaped = r"[^\x00-\x7f]" if ascii_only else "[\ud800-\udfff]"
+    return '"' + re.sub(escaped, lambda char: as_java_escape(char[0]).replace("\\u", "\\U"), text) + '"'
 
 
 def plist_units(text: str, options: Options) -> Iterator[Unit]:

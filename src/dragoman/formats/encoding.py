@@ -217,6 +217,18 @@ def _declaring_utf8(text: str, declares: Declares) -> str:
     return f"{text[:start]}UTF-8{text[end:]}"
 
 
+_OF_CHARACTER = re.compile(r"(?<!\\)(?:\\\\)*\\[uU](?!00[0-7])[0-9A-Fa-f]{4}")
+
+
+def is_escaped(text: str) -> bool:
+    r"""True for a file of ASCII in which other characters are escapes (`\\u00e4`): new ones are to be escapes, too.
+
+    >>> is_escaped(r'"\u00fcber"'), is_escaped(r'"a \u003c b"'), is_escaped(r'"über \u00fc"')
+    (True, False, False)
+    """
+    return text.isascii() and _OF_CHARACTER.search(text) is not None
+
+
 def as_java_escape(char: str) -> str:
     """A character as Java and JSON write it in ASCII, one beyond U+FFFF as its two halves.
 

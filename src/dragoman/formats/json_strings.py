@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, spliced
-from dragoman.formats.encoding import as_java_escape
+from dragoman.formats.encoding import as_java_escape, is_escaped
 from dragoman.formats.language import tag_like
 from dragoman.formats.messages import items_of, message
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
@@ -43,15 +43,15 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     """The texts among the values."""
     reason = reasons(content_of(text, options))
     values = [value for value in values_of(text) if text[value.start] == '"']
+    of = partial(_unit, text, reason, is_escaped(text))
     plurals = _plurals(text, values, options.languages[0])
     for value in values:
         group = plurals.get((value.parent, value.key_at))
         if group is None:
-            yield from _unit(text, value, reason)
+            yield from of(value)
         elif value is group[0][0]:
             forms = [
-                Form(name, one.key_end - 1 - len(name), one.key_at, one.end, next(_unit(text, one, reason), None))
-                for one, name in group
+                Form(name, one.key_end - 1 - len(name), one.key_at, one.end, next(of(one), None)) for one, name in group
             ]
             between = "," + blanks_before(text, forms[-1].start)
             yield from forms_in(text, forms, options.languages[1], between)
@@ -183,13 +183,13 @@ def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     return reason
 
 
-def _unit(text: str, value: Value, reason: Callable[[Sequence[str], str], str]) -> Iterator[Unit]:
+def _unit(text: str, reason: Callable[[Sequence[str], str], str], ascii_only: bool, value: Value) -> Iterator[Unit]:
     said = json.loads(text[value.start : value.end])
     if not has_letters(said):
         return
     where = f"line {line_of(text, value.start)}, {'.'.join(filter(None, value.path))}"
     bare, written = message(said)
-    render = partial(_written, written, text.isascii())
+    render = partial(_written, written, ascii_only)
     yield Unit(items_of(bare), value.start, value.end, render, where, kept=reason(value.path, said))
 
 

@@ -32,6 +32,7 @@ from dragoman.errors import DragomanError
 from dragoman.formats import yaml_strings
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.bilingual_html import copied
+from dragoman.formats.emphasis import beside_letters
 from dragoman.formats.html import attribute_units_within, statement, units_within
 from dragoman.formats.html_pieces import VOID, Tag
 from dragoman.formats.inline import Kind, Token, units_of
@@ -366,6 +367,7 @@ class _Block:
         """Items as Markdown has them; brackets are escaped if those of the source are."""
         has_escapes = "\\[" in self.text[self.places[0][0] : self.places[-1][1]]
         out = ""
+        items = beside_letters(items)
         for item, following in itertools.zip_longest(items, items[1:]):
             out += item.raw if isinstance(item, Code) else _escaped(item, out, has_escapes)
             if isinstance(following, Code) and following.raw == "[" and out.endswith("!"):  # that is no picture

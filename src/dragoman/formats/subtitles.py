@@ -20,6 +20,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of
 from dragoman.formats.inline import Token, escaped, units_of
 from dragoman.languages.codes import written_without_spaces
+from dragoman.languages.line_breaks import columns, line_breaks
 from dragoman.languages.punctuation import CASELESS, END
 
 MAX_CUES = 6
@@ -28,6 +29,8 @@ MAX_PAUSE = 1.0
 """Seconds between two cues, from which on the second one begins a sentence of its own."""
 LINE_WIDTH = 42
 """Characters of a line, at least: as broadcasters have them. A file with longer lines keeps its own width."""
+SHORTEST_LINE = 4
+"""Columns of a line, at least, that is made of a text without spaces."""
 DATA = "data of a program (JSON)"
 UNTIMED = "text without a time, which players leave out"
 DASHES = ("-", "–", "—", "‐", ">>", "&gt;&gt;")
@@ -351,23 +354,58 @@ def _wrapped(text: str, source: str, width: int, syntax: Syntax) -> str:
     text = text.strip()
     ends = _line_ends(source.strip())
     newline = ends[0] if ends else syntax.newline
-    is_seen = bytearray(b"\1" * len(text))
+    sizes = bytearray(map(columns, text))  # of each character, as a reader sees it
     for code in syntax.code.finditer(text):
-        is_seen[slice(*code.span())] = bytes(len(code[0]))
-    seen = [0, *itertools.accumulate(is_seen)]  # of each place: the characters before it that a reader sees
-    places = _blanks(text)
+        sizes[slice(*code.span())] = bytes(len(code[0]))
+    seen = [0, *itertools.accumulate(sizes)]  # of each place: the columns before it
+    prices = _breaks_in_words(text, syntax)
+    blanks = _blanks(text)
+    prices |= dict.fromkeys(blanks, 0.0) if prices else {}
+    places = sorted(prices) or blanks
     before = [seen[at] for at in places]
-    begin = _first_seen(text, is_seen, 0)
+    begin = _first_seen(text, sizes, 0)
     lines: list[str] = []
     done = first = 0
     for left in range(max(len(ends) + 1, -(-(seen[-1] - seen[begin]) // width)), 1, -1):
         if first == len(places):
             break
-        begin = _first_seen(text, is_seen, max(begin, done))
-        chosen = _nearest(before, seen[begin], seen[begin] + (seen[-1] - seen[begin]) / left, first)
-        lines.append(text[done : places[chosen]])
-        done, first = places[chosen] + 1, chosen + 1
+        begin = _first_seen(text, sizes, max(begin, done))
+        share = (seen[-1] - seen[begin]) / left
+        if prices and share < SHORTEST_LINE:
+            break
+        if prices:
+            chosen = _cheapest(before, [prices[at] for at in places], seen[begin], share, first)
+        else:
+            chosen = _nearest(before, seen[begin], seen[begin] + share, first)
+        lines.append(text[done : places[chosen]].rstrip(" "))
+        done, first = places[chosen] + (text[places[chosen]] == " "), chosen + 1
     return newline.join([*lines, text[done:]])
+
+
+def _breaks_in_words(text: str, syntax: Syntax) -> dict[int, float]:
+    """The places where a line may end in scripts without spaces, and their prices; end tags stay with their line."""
+    codes = {match.start(): match.end() for match in syntax.code.finditer(text)}
+    read = [
+        at for start, end in zip([0, *codes.values()], [*codes, len(text)], strict=True) for at in range(start, end)
+    ]
+    prices = {}
+    for place, price in line_breaks("".join(text[at] for at in read)):
+        at = read[place - 1] + 1
+        while text.startswith("</", at) and at in codes:
+            at = codes[at]
+        prices[at] = price
+    return prices
+
+
+def _cheapest(before: Sequence[int], prices: Sequence[float], begin: int, share: float, first: int) -> int:
+    """The number of the place for a line's end, from `first` on: near to a `share` of columns behind `begin`, at a low
+    price."""
+    near = range(
+        bisect.bisect_left(before, begin + share / 2, first), bisect.bisect_right(before, begin + share * 1.5, first)
+    )
+    if not near:
+        return min(bisect.bisect_left(before, begin + share, first), len(before) - 1)
+    return min(near, key=lambda number: abs(before[number] - begin - share) + prices[number] * share)
 
 
 def _blanks(text: str) -> list[int]:
@@ -382,9 +420,9 @@ def _blanks(text: str) -> list[int]:
     return places[::-1]
 
 
-def _first_seen(text: str, is_seen: bytearray, at: int) -> int:
+def _first_seen(text: str, sizes: bytearray, at: int) -> int:
     """The first place from `at` on of something that a reader sees, no blank."""
-    while at < len(text) and (not is_seen[at] or text[at].isspace()):
+    while at < len(text) and (not sizes[at] or text[at].isspace()):
         at += 1
     return at
 

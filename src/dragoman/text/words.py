@@ -12,12 +12,8 @@ from typing import NamedTuple
 
 import regex
 
-UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u1b00-\u1b7f\u3005-\u3007\u3040-\u30ff"
-    "\u3400-\u9fff\ua980-\ua9ff\uaa60-\uaadf\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Characters of scripts that put no spaces between words, for a class of a pattern: Thai, Lao, Tibetan, Burmese, Khmer,
-Tai, Balinese, Javanese, kana, Chinese."""
+from dragoman.languages.punctuation import CLUSTER, MARK
+from dragoman.languages.punctuation import UNSPACED as UNSPACED
 
 _OF_SCRIPTS = "".join(
     map(chr, (*range(0x80, 0x3100), *range(0xA000, 0xAC00), *range(0xFB00, 0x12000), *range(0x16A00, 0x17000)))
@@ -37,14 +33,12 @@ _MAY_JOIN = re.compile(
 )
 _SIMPLE_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 _SIMPLE = re.compile(_SIMPLE_WORD), re.compile(rf"{_SIMPLE_WORD}|[^\w\s]")
-_MARK = r"[\p{M}\u200c\u200d]"
-_CLUSTER = rf"\X(?:(?={_MARK})\X)*+"  # UAX 29 parts a few vowel signs from their letter (Burmese \u102c): not here
-_ROW = rf"(?:(?=[\p{{L}}\p{{N}}_])(?![{UNSPACED}]){_CLUSTER})++"
+_ROW = rf"(?:(?=[\p{{L}}\p{{N}}_])(?![{UNSPACED}]){CLUSTER})++"
 _INSIDE = "[\u00ad\u00b7\u055b-\u055e\u05f3\u05f4\u2060]"
 """Marks between the letters of a word: soft hyphens, Catalan's dot, Armenian and Hebrew marks."""
-_JOINED_WORD = rf"(?=[{UNSPACED}]){_CLUSTER}|{_ROW}(?:{_INSIDE}{_ROW})*+"
-_JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!\s(?!{_MARK})){_CLUSTER}")
-_CLUSTERS = regex.compile(_CLUSTER, regex.DOTALL)
+_JOINED_WORD = rf"(?=[{UNSPACED}]){CLUSTER}|{_ROW}(?:{_INSIDE}{_ROW})*+"
+_JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!\s(?!{MARK})){CLUSTER}")
+_CLUSTERS = regex.compile(CLUSTER, regex.DOTALL)
 
 _ENDS = "".join(regex.findall(r"[\p{Terminal_Punctuation}\p{Pe}]", _OF_SCRIPTS))
 CLOSING, OPENING = f".,;:!?)]}}»”…{_ENDS}", "([{«“„¿¡「『（［｛《〈【"
