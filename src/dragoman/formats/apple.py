@@ -152,7 +152,7 @@ def _of_dict(text: str, inside: Sequence[Event], where: str, options: Options) -
         if is_plural and key in _FORMS and local(value[0].name) == "string"
     ]  # fmt: skip
     if forms:
-        yield from forms_in(text, forms, options.languages[1], blanks_before(text, forms[-1].start))
+        yield from forms_in(text, forms, options.languages[1], blanks_before(text, forms[-1].start), zero_is_0=True)
     for key, _, value in entries:
         if key not in _CODES and not (forms and key in _FORMS):
             yield from _of_value(text, value, f"{where}.{key}" if where else key, options)

@@ -147,11 +147,11 @@ class Document:
     def _decoded(self, data: bytes, name: str, codec: str = "") -> tuple[str, Encoding]:
         if self.format.declares == "player":
             codec = code_page(data, self.options.languages)
-        return decoded(data, name, self.format.declares, codec)
+        return decoded(data, name, self.format.declares, codec, self.options.languages[:1])
 
     def _translated_part(self, name: str, data: bytes, part: Part, translate: TranslateUnits) -> bytes:
         text, encoding = self._decoded(data, name, part.codec)
-        if self.format.declares == "player" and encoding.codec.startswith("cp"):
+        if self.format.declares == "player" and not encoding.codec.startswith("utf"):
             say(f"{name}: not UTF-8: read as {encoding.codec.replace('cp', 'windows-')}, as players do")
         options = replace(self.options, name=name)
         before = text

@@ -13,6 +13,8 @@ from dragoman.formats.base import Code, Item
 APART = Code("&#8203;", "alone")
 """A space without width: between a mark and a letter it is punctuation to the parser, and nothing to readers."""
 _CLOSING = dict(zip('「『（【《〈〔［｛“‘(«„"', '」』）】》〉〕］｝”’)»“"', strict=True))
+MOST_MARKS = 200
+"""Marks of a text in which other emphasis is looked for around each one."""
 _STAYS = "\\`*_[]<>&~|#$'" + "".join(_CLOSING) + "".join(_CLOSING.values())
 """Punctuation that does not leave emphasis by itself."""
 
@@ -100,10 +102,12 @@ class _Emphasis:
 
     def _as_asterisk(self, place: int, group: Sequence[int]) -> None:
         """`*` in the place of `_`, unless other emphasis stands around it or inside."""
+        if "_" not in self._raw(place):
+            return
         pair = self.pairs.get(place, place)
         begin, end = sorted((place, pair))
         own = {place, pair, *group, *(self.pairs.get(other, other) for other in group)}
-        is_nested = any(
+        is_nested = len(self.pairs) > MOST_MARKS or any(
             (begin < one < end) or (one < begin and self.pairs[one] > end) for one in self.pairs if one not in own
         )
         if not is_nested:

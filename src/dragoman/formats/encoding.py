@@ -105,6 +105,17 @@ def code_page(data: bytes, languages: Sequence[str]) -> str:
     return next(filter(None, named), "cp1252")
 
 
+def conversion(data: bytes, languages: Sequence[str]) -> str:
+    """The command that makes UTF-8 of bytes that are not, from the encoding that Windows has for one of the languages.
+
+    >>> conversion("Добрый день".encode("cp1251"), ("ru",)), conversion(b"\xff", ())
+    ('`iconv -f WINDOWS-1251 -t UTF-8`', '`iconv -f ENCODING -t UTF-8`')
+    """
+    codec = code_page(data, languages) if any(languages) else ""
+    likely = codec if codec and _is(data, codec) else "ENCODING"
+    return f"`iconv -f {likely.replace('cp125', 'WINDOWS-125').upper()} -t UTF-8`"
+
+
 def _encoding_of(data: bytes, declares: Declares) -> Encoding:
     """The way to read bytes: as their mark says, or else as the file declares.
 
@@ -151,10 +162,13 @@ def _is(data: bytes, codec: str) -> bool:
     return True
 
 
-def decoded(data: bytes, name: str, declares: Declares = "", codec: str = "") -> tuple[str, Encoding]:
+def decoded(
+    data: bytes, name: str, declares: Declares = "", codec: str = "", languages: Sequence[str] = ()
+) -> tuple[str, Encoding]:
     """The text of bytes, and how it was written: by the `codec`, or as their mark or their declaration says.
 
-    Raises DragomanError, with the line, for what is no text.
+    `languages`: those that it is likely in, for the hint at another encoding. Raises DragomanError, with the line, for
+    what is no text.
     """
     encoding = Encoding(codec) if codec else _encoding_of(data, declares)
     try:
@@ -163,7 +177,7 @@ def decoded(data: bytes, name: str, declares: Declares = "", codec: str = "") ->
         line = data.count(b"\n", 0, error.start) + 1
         raise Error.NOT_UTF8(
             f"byte 0x{data[error.start]:02X} is not {encoding.codec.upper()}",
-            "convert the file from the encoding that it is in to UTF-8: `iconv -f ENCODING -t UTF-8`"
+            f"convert the file from the encoding that it is in to UTF-8: {conversion(data, languages)}"
             + (", and let it declare UTF-8" if declares in _DECLARATIONS else ""),
             file=name,
             line=line,

@@ -54,7 +54,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
                 Form(name, one.key_end - 1 - len(name), one.key_at, one.end, next(of(one), None)) for one, name in group
             ]
             between = "," + blanks_before(text, forms[-1].start)
-            yield from forms_in(text, forms, options.languages[1], between)
+            yield from forms_in(text, forms, options.languages[1], between, zero_is_0=True)
 
 
 def content_of(text: str, options: Options) -> Any:

@@ -17,6 +17,8 @@ _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()})
+OFTEN = 5
+"""Counts up to 1,000 that a form may have, for `msgfmt`, if its texts do not say the number."""
 _NUMBERED = frozenset({"c-format", "objc-format", "java-printf-format", "php-format"})
 """Flags of messages whose arguments may have a number."""
 
@@ -47,26 +49,29 @@ def units(text: str, options: Options) -> Iterator[Unit]:
             continue
         mark = _fuzzy(start, flags, flags_at, newline)
         is_open = options.translated_too or "fuzzy" in flags
-        for unit in _of_entry(fields, rule, newline, is_open):
+        for unit in _of_entry(fields, rule, flags, newline, is_open):
             also, mark = (unit.also, mark) if unit.kept else ((*unit.also, *mark), ())
             unit = replace(unit, also=also, limit=Limit.in_flags(" ".join(flags)))
             yield with_numbered_arguments(unit) if _NUMBERED.intersection(flags) else unit
 
 
-def _of_entry(fields: dict[str, Field], rule: "Rule", newline: str, is_open: bool) -> Iterator[Unit]:
+def _of_entry(
+    fields: dict[str, Field], rule: "Rule", flags: Sequence[str], newline: str, is_open: bool
+) -> Iterator[Unit]:
     """The units of an entry. `is_open`: its translations are made again."""
     source, plural = fields["msgid"], fields.get("msgid_plural")
     targets = {name: field for name, field in fields.items() if name.startswith("msgstr")}
     done = [field for field in targets.values() if field.text and not is_open]
     is_whole = [*targets] == [f"msgstr[{number}]" for number in range(len(targets))]
     count = rule.size if plural is not None and rule.size and not done and is_whole else len(targets)
+    of_one = rule.of_singular(source.text, plural.text, flags) if plural is not None else 0
     where = f"line {source.line}"
     surplus: tuple[Edit, ...] = ()
     if 0 < count < len(targets):
         ends = [field.end for field in targets.values()]
         surplus = (Edit(ends[count - 1], ends[-1], ""),)
     for number, target in enumerate([*targets.values()][:count]):
-        said = source if plural is None or rule.takes_singular(number, source.text, plural.text) else plural
+        said = source if plural is None or number == of_one else plural
         if target in done:
             yield Unit((), target.start, target.end, plain, where, kept="translated already", bilingual=True)
             continue
@@ -75,7 +80,7 @@ def _of_entry(fields: dict[str, Field], rule: "Rule", newline: str, is_open: boo
         surplus = ()
     for number in range(len(targets), count):
         assert plural is not None
-        said = source if rule.takes_singular(number, source.text, plural.text) else plural
+        said = source if number == of_one else plural
         items, render = _message(said.text, newline, f"{newline}msgstr[{number}] ")
         end = [*targets.values()][-1].end
         yield Unit(items, end, end, render, where, bilingual=True)
@@ -165,13 +170,18 @@ class Rule(NamedTuple):
     stated: str = ""
     """The rule as the header has to say it; "": it says it already."""
 
-    def takes_singular(self, number: int, singular: str, plural: str) -> bool:
-        """True if a form translates the singular: it is that of 1, and of no other count, which is to be said."""
-        if self.form is None:
-            return number == 0
-        if self.form(1) != number or self.size == 1:
-            return False
-        return says_number(singular, plural) or all(self.form(count) != number for count in range(2, 200))
+    def of_singular(self, singular: str, plural: str, flags: Sequence[str]) -> int:
+        """The number of the form that translates the singular, the one of 1; -1 if none does.
+
+        None does where one form stands for all counts, or stands for many and does not say which in a message with
+        arguments: `msgfmt --check` refuses that.
+        """
+        if self.form is None or self.size == 1:
+            return -1 if self.form else 0
+        one = self.form(1)
+        is_format = any(flag.endswith("-format") and not flag.startswith("no-") for flag in flags)
+        is_often = sum(self.form(count) == one for count in range(1000)) > OFTEN
+        return -1 if is_format and is_often and not says_number(singular, plural) else one
 
 
 def rule_for(header: str, language: str) -> Rule:

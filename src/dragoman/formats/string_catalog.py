@@ -95,8 +95,10 @@ def _plural(forms: Mapping[str, Any], language: str) -> Mapping[str, Any]:
     plurals = plurals_of(language)
     if plurals is None or "other" not in forms:
         return forms
-    names = [name for name in FORMS if name in (*plurals.forms, "other") or (name == "zero" and name in forms)]
-    of_21 = not plurals.one_is_1 and not says_number(*("".join(_texts(forms.get(name))) for name in ("one", "other")))
+    unsaid = not says_number(*("".join(_texts(forms.get(name))) for name in ("one", "other")))
+    has_zero = "zero" in forms or (unsaid and plurals.counted_as_one == (0, 1))
+    names = [name for name in FORMS if name in plurals.forms or (name == "zero" and has_zero)]
+    of_21 = unsaid and not plurals.one_is_1 and not has_zero
     like = {name: name if name in forms and not (name == "one" and of_21) else "other" for name in names}
     return {name: forms[like[name]] for name in sorted(names)}
 

@@ -254,7 +254,7 @@ def _forms(text: str, family: Sequence[_Value], path: Sequence[str], options: Op
     assert first is not None
     newline = "\r\n" if "\r\n" in text else "\n"
     between = ", " if family[0].frame.is_flow else newline + " " * first.column
-    yield from forms_in(text, forms, options.languages[1], between)
+    yield from forms_in(text, forms, options.languages[1], between, zero_is_0=True)
 
 
 def _are_forms(family: Sequence[_Value]) -> bool:

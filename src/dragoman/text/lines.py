@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from dragoman.errors import Error, not_installed, show
 from dragoman.formats import package
+from dragoman.formats.encoding import conversion
 from dragoman.languages.codes import is_known, language_of
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -287,7 +288,7 @@ def _decode(line: bytes, name: str, number: int) -> str:
             ) from error
         raise Error.NOT_UTF8(
             f"byte {error.start + 1} of the line (0x{line[error.start]:02X}) is not UTF-8 ({error.reason})",
-            "convert the file, for example with `iconv -f WINDOWS-1252 -t UTF-8`",
+            f"convert the file, for example with {conversion(line, (language_of_file(name) or 'en',))}",
             file=name,
             line=number,
         ) from error
