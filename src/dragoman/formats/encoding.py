@@ -108,7 +108,7 @@ def code_page(data: bytes, languages: Sequence[str]) -> str:
 def conversion(data: bytes, languages: Sequence[str]) -> str:
     """The command that makes UTF-8 of bytes that are not, from the encoding that Windows has for one of the languages.
 
-    >>> conversion("Добрый день".encode("cp1251"), ("ru",)), conversion(b"\xff", ())
+    >>> conversion("Добрый день".encode("cp1251"), ("ru",)), conversion(b"a", ())
     ('`iconv -f WINDOWS-1251 -t UTF-8`', '`iconv -f ENCODING -t UTF-8`')
     """
     codec = code_page(data, languages) if any(languages) else ""
