@@ -10,6 +10,8 @@ import pytest
 from tests.system.browsers import BROWSERS
 from tests.system.test_page import browser, open_page, server, translated  # noqa: F401 (fixtures)
 
+from dragoman.languages.codes import names_of
+
 pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 pytestmark = pytest.mark.skipif(not BROWSERS, reason="the page's tests need Chromium (apt-get install chromium)")
 
@@ -657,8 +659,8 @@ def test_nothing_is_scrolled_sideways(browser: Any, server: Any, width: int, sca
 
 def test_scripts_from_right_to_left(open_page: Callable[..., Any]) -> None:  # noqa: F811
     languages = [
-        {"code": "en", "name": "English", "targets": ["ar-x-law"]},
-        {"code": "ar-x-law", "name": "Arabic (law)", "targets": ["en"]},
+        {"code": "en", "name": "English", "direction": "ltr", "targets": ["ar-x-law"]},
+        {"code": "ar-x-law", "name": "Arabic (law)", "direction": "rtl", "targets": ["en"]},
     ]
     arabic = "الكلب يرى الرجل"
 
@@ -682,14 +684,17 @@ def test_scripts_from_right_to_left(open_page: Callable[..., Any]) -> None:  # n
 
 
 def test_an_adapter_beside_its_base_has_a_name_of_its_own(open_page: Callable[..., Any]) -> None:  # noqa: F811
-    languages = [
-        {"code": "de", "name": "German", "targets": ["en", "en-x-law-texts2", "en-x-one"]},
-        *({"code": code, "name": "English", "targets": []} for code in ("en", "en-x-law-texts2", "en-x-one")),
-    ]
-    page = open_page("#de/en/", before=lambda page: page.route("**/v1/languages", Answers({"json": languages})))
+    codes = ["en", "en-x-law-texts2", "en-x-one"]
+
+    def answer(route: Any) -> None:
+        names = names_of(["de", *codes], route.request.headers["accept-language"])
+        listed = [{"code": one, "name": name, "targets": codes if one == "de" else []} for one, name in names.items()]
+        route.fulfill(json=listed)
+
+    page = open_page("#de/en/", before=lambda page: page.route("**/v1/languages", answer))
     assert page.locator("#target option").all_text_contents() == ["English", "English (law-texts2)", "English (one)"]
     page.select_option("#locale", "de")
-    page.wait_for_selector('html[lang="de"]')
+    page.wait_for_selector('#target option:text("Englisch (one)")', state="attached")
     assert page.locator("#target option").all_text_contents()[1:] == ["Englisch (law-texts2)", "Englisch (one)"]
 
 

@@ -19,6 +19,7 @@ from dragoman.languages.codes import (
     language_of,
     locale_of,
     name_of,
+    names_of,
     same_languages,
     script_of,
     tag_of,
@@ -262,3 +263,24 @@ def test_spaced_text_is_split() -> None:
 def test_faults_know_the_language() -> None:
     pair = "He does not sleep here.", "Er schläft hier."
     assert negation_lost(Line(*pair, ("eng_Latn", "deu_Latn"))) == negation_lost(Line(*pair, ("en", "de"))) == ""
+
+
+def test_names_beside_each_other_are_told_apart_where_they_have_to_be() -> None:
+    bare = ["am", "be", "mt", "mr", "ne", "pa", "te", "af", "no", "fil", "yue", "ast", "hsb", "kab"]
+    for reader in ("en", "de", "fr", "es", "zh", "ar"):
+        names = names_of([*bare, "zh-Hans", "zh-Hant", "pt-BR", "pt-PT", "sr", "sr-Latn", "nb", "nn", "tl"], reader)
+        assert len(set(names.values())) == len(names)
+        assert not set(names) & set(names.values())
+    told = {
+        "zh": ["Chinese"], "zh-Hans": ["Chinese"], "zh_TW": ["Traditional Chinese"], "pt-BR": ["Portuguese"],
+        "pt-PT": ["European Portuguese"], "pt pt-PT": ["Portuguese", "European Portuguese"], "sr": ["Serbian"],
+        "sr-Latn": ["Serbian (Latin)"], "sr sr-Latn": ["Serbian (Cyrillic)", "Serbian (Latin)"],
+        "zh zh-Hant": ["Simplified Chinese", "Traditional Chinese"], "en_XX": ["English"], "en-GB": ["British English"],
+        "zh_TW zh_HK": ["Traditional Chinese (Taiwan)", "Traditional Chinese (Hong Kong SAR China)"],
+        "pt_BR pt_PT": ["Brazilian Portuguese", "European Portuguese"], "no nb": ["Norwegian", "Norwegian Bokmål"],
+        "de deu_Latn": ["German (de)", "German (deu_Latn)"], "de-x-law de": ["German (law)", "German"],
+    }  # fmt: skip
+    assert {codes: list(names_of(codes.split()).values()) for codes in told} == told
+    assert list(names_of(["pt_BR", "pt_PT", "sr-Latn"], "de").values()) == [
+        "Portugiesisch (Brasilien)", "Portugiesisch (Portugal)", "Serbisch (Lateinisch)",
+    ]  # fmt: skip

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from dragoman.serve import pages
+from dragoman.serve import messages, pages
 from dragoman.serve.app import create_app
 from dragoman.serve.settings import Limits, Settings
 from dragoman.serve.store import Store
@@ -52,7 +52,7 @@ def test_a_form_translates_without_javascript_and_shows_texts_as_texts() -> None
         expected = (await client.post("/v1/translate", json=TEXT)).json()["text"]
         answer = await client.post("/plain", data=TEXT)
         assert answer.headers["content-type"].startswith("text/html")
-        assert f'lang="de" dir="auto">{expected}</div>' in answer.text
+        assert f'lang="de" dir="ltr" data-script="Latn">{expected}</div>' in answer.text
         assert "form-action 'self'" in answer.headers["content-security-policy"]
         page = (await client.post("/plain", data={**TEXT, "text": EVIL})).text
         assert "<script>" not in page
@@ -61,6 +61,38 @@ def test_a_form_translates_without_javascript_and_shows_texts_as_texts() -> None
         assert unescape(kept) == EVIL
 
     served(work)
+
+
+def test_lists_of_languages_are_in_the_language_of_their_reader() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for address in ("/v1/languages", "/languages"):
+            for reader, name in (("", "German"), ("*", "German"), ("de-AT", "Deutsch"), ("ar", "الألمانية")):
+                answer = await client.get(address, headers={"Accept-Language": reader})
+                assert {one["code"]: one["name"] for one in answer.json()}["de"] == name
+                assert "Accept-Language" in answer.headers["vary"]
+        [german, _] = (await client.get("/v1/languages")).json()
+        assert [german[key] for key in ("tag", "script", "direction")] == ["de", "Latn", "ltr"]
+        guess = {"text": "Das ist ein kurzer Satz in deutscher Sprache."}
+        answer = await client.post("/v1/detect", json=guess, headers={"Accept-Language": "fr"})
+        assert answer.json()[0]["name"] == "allemand"
+
+    served(work)
+
+
+def test_a_form_counts_a_line_end_as_one_character() -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        text = "the dog\r\n" * 10  # as browsers send it: 80 characters in the field
+        assert (await client.post("/plain", data={**TEXT, "text": text})).status_code == 200
+        assert "maxlength" not in (await client.get("/plain")).text  # it would count otherwise, and cut without a word
+
+    served(work, limits=Limits(text_characters=80, deadline_seconds=60))
+
+
+def test_a_form_has_the_direction_of_its_languages() -> None:
+    assert pages._writing("he") == 'lang="he" dir="rtl" data-script="Hebr"'
+    assert pages._writing("zho_Hant") == 'lang="zh-Hant" dir="ltr" data-script="Hant"'
+    assert pages._writing("auto") == 'dir="auto"'
+    assert messages.Messages("ar").pair("en", "ar") == "الإنجليزية ← العربية"
 
 
 def test_a_refused_form_is_a_page_too() -> None:

@@ -7,6 +7,7 @@ scripts and regions are those of CLDR, by Babel; `languages.toml` has what CLDR 
 import functools
 import re
 import tomllib
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -295,6 +296,47 @@ def name_of(code: str, reader: str = "en") -> str:
     >>> name_of("de"), name_of("pt_BR"), name_of("oc"), name_of("xyz"), name_of("de", "fr"), name_of("de-x-law")
     ('German', 'Portuguese', 'Occitan', 'xyz', 'allemand', 'German (law)')
     """
-    language, private = language_of(code), code.lower().partition("-x-")[2]
-    name = facts("name").get(language) if reader == "en" else None
-    return str(name or Locale(reader).languages.get(language, language)) + (f" ({private})" if private else "")
+    return _name(language_of(code), [], code, reader)
+
+
+def names_of(codes: Iterable[str], reader: str = "en") -> dict[str, str]:
+    """The names of languages that stand beside each other, by their codes, each once.
+
+    A script or a region is in a name where it is not the usual one of the language, or where another code of the
+    language has another one.
+
+    >>> names_of(["zh", "pt_BR"]), names_of(["zh", "zh_TW"])
+    ({'zh': 'Chinese', 'pt_BR': 'Portuguese'}, {'zh': 'Simplified Chinese', 'zh_TW': 'Traditional Chinese'})
+    >>> names_of(["pt_PT", "sr", "sr-Latn"])
+    {'pt_PT': 'European Portuguese', 'sr': 'Serbian (Cyrillic)', 'sr-Latn': 'Serbian (Latin)'}
+    """
+    return dict(_names(tuple(codes), reader))
+
+
+@functools.lru_cache(256)
+def _names(codes: tuple[str, ...], reader: str) -> dict[str, str]:
+    known = {code: parsed(code)._replace(script=script_of(code)) for code in codes}
+    scripts, regions = defaultdict(set), defaultdict(set)
+    for one in known.values():
+        scripts[one.language].add(one.script)
+        regions[one.language, one.script].add(one.region)
+    names = {}
+    for code, (language, script, region, variant, _) in known.items():
+        has_script = script != _usual(language, "")[1] or len(scripts[language]) > 1
+        has_region = region != _usual(language, script)[2] or len(regions[language, script]) > 1
+        parts = [script if has_script else "", region if has_region else "", variant]
+        names[code] = _name(language, [part for part in parts if part], code, reader)
+    count = Counter(names.values())
+    return {code: name if count[name] == 1 else f"{name} ({code})" for code, name in names.items()}
+
+
+def _name(language: str, parts: Sequence[str], code: str, reader: str) -> str:
+    """The name of a language by CLDR, with script, region and variant in it, and what is private in its code."""
+    locale = Locale(reader)
+    own = next((part for part in parts if f"{language}_{part}" in locale.languages), "")
+    name = locale.languages.get(f"{language}_{own}" if own else language)
+    words = ChainMap(locale.scripts, locale.territories, locale.variants)
+    details = [words.get(part) or words.get(part.upper(), part) for part in parts if part != own]
+    details += filter(None, [code.lower().partition("-x-")[2]])
+    name = name or Locale("en").languages.get(language, language)
+    return f"{name} ({', '.join(details)})" if details else str(name)

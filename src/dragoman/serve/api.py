@@ -23,6 +23,7 @@ from dragoman.serve.corrector import Corrector
 from dragoman.serve.errors import CLIENT_GONE, SERVER_FAULTS, ApiError
 from dragoman.serve.http import body_length, closing_files, parameters_of, read_body
 from dragoman.serve.logs import traced
+from dragoman.serve.messages import messages_for
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, Overloaded, RequestHandle, TooMuch
 from dragoman.serve.state import Server
 
@@ -56,6 +57,11 @@ class Call:
     def corrector(self) -> Corrector:
         """The client as one who corrects."""
         return Corrector.of(self.server, self.request, self.client)
+
+    @property
+    def reader(self) -> str:
+        """The language of whoever reads the answer, of those of the page."""
+        return messages_for(self.request).locale
 
     @contextmanager
     def admitted(self, load: Load) -> Iterator[RequestHandle]:
@@ -254,13 +260,14 @@ class Api:
 
 
 def respond(answer: Any, status: int = 200) -> Response:
-    """An answer as JSON, if it is no Response already; fields of models that are None are left out."""
+    """An answer as JSON, if it is no Response already; fields of models that are None are left out. The names of
+    languages in it are in the reader's language."""
     if isinstance(answer, Response):
         return answer
     if answer is None:
         return Response(status_code=204)
     data = to_json(answer, exclude_none=True, inf_nan_mode="null")
-    return Response(data, status, media_type="application/json")
+    return Response(data, status, {"Vary": "Accept-Language"}, media_type="application/json")
 
 
 def api_error(error: BaseException, server: Server) -> ApiError:

@@ -6,6 +6,7 @@ They stand in the page's own files of messages (`page/messages`), by their Engli
 import functools
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from babel import Locale
 from babel.numbers import format_decimal
 from starlette.requests import Request
 
-from dragoman.languages.codes import direction_of, language_of, name_of
+from dragoman.languages.codes import direction_of, language_of, names_of, script_of
 
 FOLDER = Path(__file__).with_name("page")
 LOCALES = ("en", "de", "fr", "es", "zh", "ar")
@@ -38,8 +39,8 @@ class Messages:
     """The texts in one of LOCALES.
 
     >>> t = Messages("de")
-    >>> t("API key"), t("The server answers {status}.", status=418), t.number(5000), t.name("fr")
-    ('API-Schlüssel', 'Der Server antwortet 418.', '5.000', 'Französisch')
+    >>> t("API key"), t("The server answers {status}.", status=418), t.number(5000), t.names(["fr"])
+    ('API-Schlüssel', 'Der Server antwortet 418.', '5.000', {'fr': 'Französisch'})
     """
 
     def __init__(self, locale: str) -> None:
@@ -56,9 +57,14 @@ class Messages:
     def number(self, number: int) -> str:
         return format_decimal(number, locale=self.locale)
 
-    def name(self, code: str) -> str:
-        """The name of a language."""
-        return name_of(code, self.locale)
+    def names(self, codes: Iterable[str]) -> dict[str, str]:
+        """The names of languages that stand beside each other, by their codes."""
+        return names_of(codes, self.locale)
+
+    def pair(self, src: str, tgt: str) -> str:
+        """The names of two languages, from one to the other as this language is read."""
+        arrow = "←" if self.direction == "rtl" else "→"
+        return f" {arrow} ".join(self.names([src, tgt])[code] for code in (src, tgt))
 
 
 def messages_for(request: Request) -> Messages:
@@ -84,3 +90,11 @@ def preferred(header: str) -> list[str]:
 def own_name(locale: str) -> str:
     """The name that a language has in itself."""
     return str(Locale(locale).get_language_name(locale))
+
+
+def locales() -> list[dict[str, str]]:
+    """The languages of the page: codes, own names, and how each is written."""
+    return [
+        {"code": one, "name": own_name(one), "script": script_of(one), "direction": direction_of(one)}
+        for one in LOCALES
+    ]

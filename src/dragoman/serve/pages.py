@@ -7,19 +7,20 @@ import re
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import AfterValidator
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from dragoman.languages.codes import tag_of
+from dragoman.languages.codes import direction_of, script_of, tag_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.serve.api import Api, Call
 from dragoman.serve.apis import v1
 from dragoman.serve.apis.v1_models import Pair
 from dragoman.serve.errors import ApiError
-from dragoman.serve.messages import FOLDER, LOCALES, Messages, messages_for, own_name, words
+from dragoman.serve.messages import FOLDER, LOCALES, Messages, locales, messages_for, own_name, words
 from dragoman.serve.openapi import METHODS, example_of
 from dragoman.serve.requests import check_size, planned
 from dragoman.serve.scheduler import RequestHandle
@@ -59,6 +60,8 @@ def _html(request: Request, name: str, status: int = 200, **parts: str) -> HTMLR
     parts |= {
         "locale": t.locale,
         "direction": t.direction,
+        "script": script_of(t.locale),
+        "locales": escape(json.dumps(locales())),
         "languages": _languages(t, "docs" if name == "docs.html" else "plain"),
     }
     text = re.sub(r"\{\{(.*?)\}\}", lambda one: escape(t.known(one[1])), text)
@@ -114,7 +117,8 @@ def _file(address: str, path: Path) -> Route:
 
 
 class Form(Pair):
-    text: str = ""
+    text: Annotated[str, AfterValidator(lambda text: text.replace("\r\n", "\n"))] = ""
+    """As it was typed: a form sends each end of a line as two characters."""
 
 
 class _PlainApi(Api):
@@ -145,16 +149,23 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
     def answer(handle: RequestHandle) -> Response:
         [made] = work(handle)
         t, best = messages_for(call.request), made.item.best
-        languages = f"<p>{escape(t.name(made.src))} → {escape(t.name(tgt))}</p>"
-        text = f'<div class="pane output" lang="{escape(tag_of(tgt))}" dir="auto">{escape(best.text)}</div>'
+        languages = f"<p>{escape(t.pair(made.src, tgt))}</p>"
+        text = f'<div class="pane output" {_writing(tgt)}>{escape(best.text)}</div>'
         notes = _remarks(t, best.warnings)
         if made.src == tgt:
-            notes.append(t("The text is in {language} already.", language=t.name(tgt)))
+            notes.append(t("The text is in {language} already.", language=t.names([tgt])[tgt]))
         listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
         content = f'{languages}{text}<ul class="notes">{listed}</ul>{_form(call.request, given)}'
         return _html(call.request, "plain.html", content=content)
 
     return call.run(answer, tokens)
+
+
+def _writing(code: str) -> str:
+    """The attributes of an element with a text in a language; where that is not known its first letter says how."""
+    if code in ("", AUTO):
+        return 'dir="auto"'
+    return f'lang="{escape(tag_of(code))}" dir="{direction_of(code)}" data-script="{script_of(code)}"'
 
 
 def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
@@ -172,12 +183,14 @@ def _form(request: Request, given: Form | None = None) -> str:
     if not known:
         wait = t("The models are being loaded: reload this page in a minute.")
         return f"<p>{escape(wait)}</p>"
-    sources = {AUTO: t("Detect language"), **{code: t.name(code) for code, targets in known.items() if targets}}
-    targets = {code: t.name(code) for code in sorted({one for targets in known.values() for one in targets})}
+    names = t.names(known)
+    sources = {AUTO: t("Detect language"), **{code: names[code] for code, targets in known.items() if targets}}
+    targets = {code: names[code] for code in sorted({one for targets in known.values() for one in targets})}
     key = f'<p><label>{escape(t("API key"))} <input name="api_key" type="password" autocomplete="off"></label></p>'
     limit = server.limits.text_characters
     label = escape(t("Text, up to {n} characters", n=t.number(limit)))
-    text = f'maxlength="{limit}" rows="8" dir="auto" required>{escape(given.text if given else "")}'
+    writing = _writing(given.source if given and given.source in known else AUTO)
+    text = f'rows="8" {writing} required>{escape(given.text if given else "")}'
     return f"""<form class="panel" action="plain?lang={t.locale}" method="post" accept-charset="utf-8">
 <p><label>{escape(t("From"))} {_select("source", sources, given.source if given else AUTO)}</label>
 <label>{escape(t("To"))} {_select("target", targets, given.target if given else "")}</label></p>

@@ -1,6 +1,6 @@
 """A request for translations, as all APIs understand it: checked, counted, its languages identified, and done."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, Response
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
-from dragoman.languages.codes import closest, name_of
+from dragoman.languages.codes import closest, names_of
 from dragoman.languages.identification import likely_languages, source_language
 from dragoman.pipeline.memory import in_lines
 from dragoman.pipeline.pipeline import Translated
@@ -50,34 +50,35 @@ class Answer(NamedTuple):
     detected: Detected | None
 
 
-def detect(server: Server, text: str) -> list[Detected]:
+def detect(call: Call, text: str) -> list[Detected]:
     """The languages that a text may be in, best first; at least one. Those of little probability are left out."""
-    served = list(server.service.languages())
+    served = list(call.server.service.languages())
     check()
     ranked = likely_languages(text, served)
     likely = [one for one in ranked if one[1] >= LIKELY]
-    return [_detected(one, served) for one in likely or ranked]
+    return [_detected(one, served, call.reader) for one in likely or ranked]
 
 
-def _detected(guess: tuple[str, float], served: Container[str]) -> Detected:
+def _detected(guess: tuple[str, float], served: Collection[str], reader: str) -> Detected:
     code, share = guess
-    return Detected(code, name_of(code), round(share, 4), code in served)
+    return Detected(code, names_of([*served, code], reader)[code], round(share, 4), code in served)
 
 
-def sources_of(server: Server, texts: Sequence[str], tgt: str) -> list[Detected]:
+def sources_of(call: Call, texts: Sequence[str], tgt: str) -> list[Detected]:
     """The language of each text, as it is to be translated from. Raises ApiError for texts that are surely in a
     language that is not served: it is never taken for another one."""
-    served = server.service.languages()
+    served = call.server.service.languages()
     sources = [code for code, targets in served.items() if tgt in targets]
     found: list[Detected] = []
     for number, text in enumerate(texts):
         check()
-        one = _detected(source_language(text, sources, tgt, list(served)), served)
+        one = _detected(source_language(text, sources, tgt, list(served)), served, call.reader)
         found.append(one)
         if not one.served:
             place = f"text[{number}]: " if len(texts) > 1 else ""
-            name = one.name if one.confidence >= 0.5 else f"perhaps {one.name}"
-            message = f"{place}{name}, which is not served here; there are {', '.join(map(name_of, served))}"
+            *known, name = names_of([*served, one.language]).values()
+            sure = "" if one.confidence >= 0.5 else "perhaps "
+            message = f"{place}{sure}{name}, which is not served here; there are {', '.join(known)}"
             details = {"detected": asdict(one), **({"item": number} if len(texts) > 1 else {})}
             raise ApiError(400, message, cause=Error.LANGUAGE_NOT_SERVED(message), details=details)
     return found
@@ -111,11 +112,10 @@ def planned(
 
     Raises DragomanError for languages that are not served.
     """
-    server, service = call.server, call.server.service
-    choices = _own(call, choices)
+    service, choices = call.server.service, _own(call, choices)
 
     def work(handle: RequestHandle) -> list[Answer]:
-        detected = sources_of(server, texts, tgt) if src == AUTO else [None] * len(texts)
+        detected = sources_of(call, texts, tgt) if src == AUTO else [None] * len(texts)
         languages = [src if found is None else found.language for found in detected]
         groups: dict[str, list[int]] = {}
         for place, code in enumerate(languages):

@@ -19,7 +19,7 @@ from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.codes import language_of, names_of
 from dragoman.languages.identification import source_language
 from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
@@ -327,10 +327,11 @@ class Service:
         if not sources:
             raise Error.NO_SUCH_LANGUAGE(f"{tgt}: no model for it")
         code, _ = source_language(document.sample(), sources, tgt, list(served))
+        name = names_of([*served, code])[code]
         if code not in served:
-            raise Error.LANGUAGE_NOT_SERVED(f"{name_of(code)}, which is not served here")
+            raise Error.LANGUAGE_NOT_SERVED(f"{name}, which is not served here")
         if code == tgt:
-            raise Error.CONFLICT(f"is in {name_of(code)} already", "name its language if that is wrong")
+            raise Error.CONFLICT(f"is in {name} already", "name its language if that is wrong")
         return code
 
     def similar(self, src: str, tgt: str, text: str, author: str | None = None) -> list[Match]:

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.formats import tagged
 from dragoman.formats.base import Tags
 from dragoman.formats.pdf import output_path
-from dragoman.languages.codes import closest, language_of, name_of, tag_of
+from dragoman.languages.codes import closest, language_of, names_of, tag_of
 from dragoman.languages.punctuation import ENDS
 from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import Job
@@ -32,11 +32,9 @@ from dragoman.text.case import capitalized, lower
 from dragoman.text.glossary import Glossary
 
 VARIANTS = {
-    "en": {"EN-GB": "English (British)", "EN-US": "English (American)"},
-    "pt": {"PT-BR": "Portuguese (Brazilian)", "PT-PT": "Portuguese (European)"},
-    "zh": {"ZH-HANS": "Chinese (simplified)", "ZH-HANT": "Chinese (traditional)"},
-}
-"""Target codes of languages that have several, and their names."""
+    "en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS", "ZH-HANT"),
+}  # fmt: skip
+"""Target codes of languages that have several."""
 REFUSED = ("style_id", "custom_instructions", "translation_memory_id")
 """Parameters that no model here has anything for."""
 MOST_GLOSSARIES = 5
@@ -261,12 +259,11 @@ def _code(code: str) -> str:
     return tag_of(code).partition("-")[0].upper()
 
 
-def _variants(code: str) -> dict[str, str]:
-    """The codes and names that a served target language has there: of several those that it may be asked for by."""
+def _variants(code: str) -> list[str]:
+    """The codes that a served target language has there: of several those that it may be asked for by."""
     if "-x-" in code:  # an adapter's
-        return {code.upper(): name_of(code)}
-    variants = VARIANTS.get(language_of(code), {})
-    return {one: name for one, name in variants.items() if closest(one, [code])} or {_code(code): name_of(code)}
+        return [code.upper()]
+    return [one for one in VARIANTS.get(language_of(code), ()) if closest(one, [code])] or [_code(code)]
 
 
 @api.operation("GET POST", "/v2/languages", "Languages by type: source or target",
@@ -274,11 +271,11 @@ def _variants(code: str) -> dict[str, str]:
 def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
     known = call.server.service.languages()
     if given.type != "target":
-        sources = {_code(code): name_of(code) for code in known if known[code]}
+        sources = names_of(dict.fromkeys(_code(code) for code in known if known[code]))
         return [{"language": code, "name": name} for code, name in sources.items()]
     targets = sorted({tgt for reach in known.values() for tgt in reach})
-    variants = dict(one for code in targets for one in _variants(code).items())
-    return [{"language": variant, "name": name, "supports_formality": False} for variant, name in variants.items()]
+    names = names_of(dict.fromkeys(variant for code in targets for variant in _variants(code)))
+    return [{"language": variant, "name": name, "supports_formality": False} for variant, name in names.items()]
 
 
 @api.operation(

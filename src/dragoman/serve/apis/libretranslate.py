@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from starlette.responses import FileResponse, Response
 
 from dragoman.formats.document import SUFFIXES
-from dragoman.languages.codes import name_of
+from dragoman.languages.codes import names_of
 from dragoman.serve.api import Api, Call, Load
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import CLIENT_GONE, ApiError
@@ -111,8 +111,8 @@ def _languages(call: Call, source: str, target: str) -> tuple[str, str]:
 
 def _require_route(call: Call, src: str, tgt: str) -> None:
     if src not in (AUTO, tgt) and tgt not in call.server.service.languages().get(src, ()):
-        names = f"{name_of(tgt)} ({tgt}) is not available as a target language from {name_of(src)} ({src})"
-        raise ApiError(400, names)
+        names = names_of([src, tgt])
+        raise ApiError(400, f"{names[tgt]} ({tgt}) is not available as a target language from {names[src]} ({src})")
 
 
 @api.operation("POST", "/detect", "Identify the language of a text", [{"confidence": 99, "language": "de"}])
@@ -121,7 +121,7 @@ def detect_language(call: Call, given: DetectRequest) -> Awaitable[list[dict[str
     check_size(call.server, [text])
 
     def work(handle: RequestHandle) -> list[dict[str, Any]]:
-        found = detect(call.server, text)
+        found = detect(call, text)
         return [{"confidence": round(100 * one.confidence), "language": one.language} for one in found]
 
     return call.run(work, Load(0, len(text)))
@@ -130,10 +130,10 @@ def detect_language(call: Call, given: DetectRequest) -> Awaitable[list[dict[str
 @api.operation("GET", "/languages", "Languages and their targets",
                [{"code": "de", "name": "German", "targets": ["de", "en"]}], public=True)  # fmt: skip
 def languages(call: Call) -> list[dict[str, Any]]:
-    return [
-        {"code": code, "name": name_of(code), "targets": sorted({code, *targets})}
-        for code, targets in call.server.service.languages().items()
-    ]
+    """Names are in the language of the reader, as there (`Accept-Language`)."""
+    known = call.server.service.languages()
+    names = names_of(known, call.reader)
+    return [{"code": code, "name": names[code], "targets": sorted({code, *known[code]})} for code in known]
 
 
 @api.operation("POST", "/translate_file", "Translate a file; answers when it is done",
@@ -181,7 +181,8 @@ def suggest(call: Call, given: Suggestion) -> dict[str, bool]:
 def frontend_settings(call: Call) -> dict[str, Any]:
     server = call.server
     first = next(iter(server.service.runs), None)
-    source, target = ({"code": code, "name": name_of(code)} for code in first) if first else (None, None)
+    names = names_of(server.service.languages(), call.reader)
+    source, target = ({"code": code, "name": names[code]} for code in first) if first else (None, None)
     return {
         "charLimit": server.limits.text_characters or -1,
         "frontendTimeout": 400,

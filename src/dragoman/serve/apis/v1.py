@@ -17,7 +17,7 @@ from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
 from dragoman.formats.table import names_in
 from dragoman.inference.translation import Translation
-from dragoman.languages.codes import name_of
+from dragoman.languages.codes import direction_of, names_of, script_of, tag_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.memory import Memory
 from dragoman.pipeline.pipeline import Sentence, Translated
@@ -98,10 +98,19 @@ def _glossary(call: Call, terms: models.Terms) -> Glossary | None:
 
 
 @api.operation("GET", "/v1/languages", "Languages, each with those it can be translated to",
-               [{"code": "de", "name": "German", "targets": ["en"]}], public=True)  # fmt: skip
+               [{"code": "de", "name": "German", "tag": "de", "script": "Latn", "direction": "ltr", "targets": ["en"]}],
+               public=True)  # fmt: skip
 def languages(call: Call) -> list[dict[str, Any]]:
+    """Names are in the language of the reader (`Accept-Language`) where it is one of the page's."""
     known = call.server.service.languages()
-    return [{"code": code, "name": name_of(code), "targets": targets} for code, targets in known.items()]
+    names = names_of(known, call.reader)
+    return [
+        {
+            "code": code, "name": names[code], "tag": tag_of(code), "script": script_of(code),
+            "direction": direction_of(code), "targets": targets,
+        }
+        for code, targets in known.items()
+    ]  # fmt: skip
 
 
 @api.operation("GET", "/v1/limits", "What a client may ask for", {"text_characters": 5000, "batch": 128}, public=True)
@@ -214,7 +223,7 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
         raise ApiError(400, "format: text alone comes in parts")
 
     def answer(handle: RequestHandle) -> AdmittedStream:
-        found = sources_of(call.server, [given.text], tgt)[0] if src == AUTO else None
+        found = sources_of(call, [given.text], tgt)[0] if src == AUTO else None
         known = src if found is None else found.language
         own = call.corrector.own_author
         parts = parts_of(given.text, call.server.service.memory((known, tgt), own) if given.memory else None)
@@ -353,7 +362,7 @@ def detect_languages(call: Call, given: models.DetectRequest) -> Awaitable[list[
     check_size(call.server, texts)
 
     def work(handle: RequestHandle) -> list[Any]:
-        found = [detect(call.server, text) for text in texts]
+        found = [detect(call, text) for text in texts]
         return found if isinstance(given.text, list) else found[0]
 
     return call.run(work, Load(0, sum(map(len, texts))))

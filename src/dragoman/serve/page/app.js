@@ -6,7 +6,7 @@ import { Announcer } from "./announcer.js";
 import { DocumentView, filesOf, useDocuments } from "./documents.js";
 import { useGlossaries } from "./glossary.js";
 import { KeyPanel } from "./key.js";
-import { AUTO } from "./languages.js";
+import { AUTO, serve } from "./languages.js";
 import { LOCALES, t, useLocale } from "./messages.js";
 import { getJson, Retry, ROOT, untilDone } from "./server.js";
 import { useStored } from "./stored.js";
@@ -14,17 +14,17 @@ import { TextView } from "./text_view.js";
 
 const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
 
-// The languages and limits of the server; until it tells them, what the next try waits for.
-function useServer(key) {
+// The languages, by their names in `locale`, and limits of the server; until it tells them, what the next try waits for.
+function useServer(key, locale) {
   const [server, setServer] = useState({ languages: [], limits: null, retry: null, problem: "" });
   useEffect(() => {
     const control = new AbortController();
     const load = () => Promise.all(["v1/languages", "v1/limits"].map((path) => getJson(path, control.signal)));
     untilDone(load, control.signal, (retry) => setServer((now) => ({ ...now, retry })))
-      .then(([languages, limits]) => setServer({ languages, limits, retry: null, problem: "" }))
+      .then(([languages, limits]) => { serve(languages); setServer({ languages, limits, retry: null, problem: "" }); })
       .catch((problem) => { if (!control.signal.aborted) setServer((now) => ({ ...now, retry: null, problem: problem.message })); });
     return () => control.abort();
-  }, [key]);
+  }, [key, locale]);
   return server;
 }
 
@@ -41,12 +41,12 @@ function useOnline() {
 function App() {
   const start = useMemo(fromAddress, []);
   const [key, setKey] = useStored("key", "");
-  const { languages, limits, retry, problem } = useServer(key);
+  const [locale, setLocale] = useLocale();
+  const { languages, limits, retry, problem } = useServer(key, locale);
   const [view, setView] = useState("text");
   const [source, setSource] = useState(start.source || AUTO);
   const [target, setTarget] = useState(start.target);
   const [text, setText] = useState(start.text);
-  const [locale, setLocale] = useLocale();
   const [isKeyOpen, setKeyOpen] = useState(false);
   const isOnline = useOnline();
   const glossaries = useGlossaries(limits);
@@ -101,7 +101,7 @@ function App() {
       <button onClick=${() => setKeyOpen(!isKeyOpen)} aria-expanded=${isKeyOpen}>${t("API key")}</button>
       <label class="hidden" for="locale">${t("Language of this page")}</label>
       <select id="locale" value=${locale} onChange=${(event) => setLocale(event.target.value)}>
-        ${LOCALES.map((code) => html`<option value=${code} lang=${code}>${t.language(code, code, code)}</option>`)}</select>
+        ${LOCALES.map((one) => html`<option value=${one.code} lang=${one.code} dir=${one.direction}>${one.name}</option>`)}</select>
     </header>
     <main>
       ${!isOnline && html`<p class="error" role="alert" id="offline">${t("You are offline: nothing can be translated until the network is back.")}</p>`}
@@ -110,7 +110,7 @@ function App() {
       ${(isKeyOpen || (limits?.key_required && !key)) && html`<${KeyPanel} required=${limits?.key_required} value=${key} onChange=${(value) => { setKey(value); setKeyOpen(true); }} />`}
       ${view === "text"
         ? html`<${TextView} ...${{ bar, languages, limits, text, setText, glossaries, hasKey: key !== "", sendDocument }} />`
-        : html`<${DocumentView} ...${{ bar, languages, limits, documents, options, setOptions }} />`}
+        : html`<${DocumentView} ...${{ bar, limits, documents, options, setOptions }} />`}
     </main>
     <${Announcer} />
     <footer>

@@ -1,10 +1,11 @@
 // Other words at a place of the translation. Escape or a click outside closes the list, and the word has the focus again.
 import { html, useEffect, useRef } from "./htm-preact.js";
-import { cut } from "./characters.js";
+import { cut, pieces } from "./characters.js";
+import { writing } from "./languages.js";
 import { t } from "./messages.js";
 import { focusWord } from "./output.js";
 
-export function Choice({ choice, take, close }) {
+export function Choice({ choice, target, take, close }) {
   const box = useRef(null);
   useEffect(() => {
     const left = Math.max(4, Math.min(choice.place.left, box.current.parentElement.clientWidth - box.current.offsetWidth - 4));
@@ -43,9 +44,9 @@ export function Choice({ choice, take, close }) {
     ${!choice.error && choice.words === null && html`<p class="soft">${t("Looking for other words …")}</p>`}
     ${choice.words?.length === 0 && html`<p class="soft">${t("No other words found.")}</p>`}
     ${choice.words?.map((one) => {
-      const rest = cut(one.text, prefix).trimStart();
-      const [word] = rest.split(/\s/, 1);
-      return html`<button dir="auto" onClick=${() => take(choice.sentence, one.text)}><strong>${word}</strong> <small>${rest.slice(word.length)}</small></button>`;
+      const rest = cut(one.text, prefix).trimStart(), all = pieces(rest);
+      const word = all.slice(0, all.findIndex((piece) => piece.word) + 1).map((piece) => piece.text).join("");
+      return html`<button ...${writing(target)} onClick=${() => take(choice.sentence, one.text)}><strong>${word}</strong><small>${rest.slice(word.length)}</small></button>`;
     })}
     <button onClick=${leave}>${t("Close")}</button>
   </div>`;

@@ -1,8 +1,11 @@
 // Translations as a person wants them: the draft of one, bound to the text that it was begun for, and those that are kept.
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { cut, lengthOf, pieces } from "./characters.js";
+import { useComposing } from "./composition.js";
 import { stretches } from "./differences.js";
+import { arrow, pairOf, writing } from "./languages.js";
 import { t } from "./messages.js";
+import { Written } from "./output.js";
 import { askJson, getJson, remove } from "./server.js";
 
 const LISTED = 20;
@@ -108,8 +111,8 @@ export function Draft({ draft, isBeside, rights, change, onKeep, cancel }) {
   const scope = draft.scope || rights.scopes[0] || "";
   const loss = lossOf(draft);
   return html`<div class="draft">
-    ${!isBeside && html`<p class="soft">${t("Your translation of:")} <q dir="auto" lang=${draft.source}>${draft.text}</q></p>`}
-    <textarea id="mending" ref=${box} dir="auto" lang=${draft.target} aria-label=${t("Your translation")} aria-describedby=${loss ? "loss" : undefined} value=${draft.translation} onInput=${(event) => change({ translation: event.target.value })}></textarea>
+    ${!isBeside && html`<p class="soft">${t("Your translation of:")} <q ...${writing(draft.source)}>${draft.text}</q></p>`}
+    <textarea id="mending" ref=${box} ...${writing(draft.target)} aria-label=${t("Your translation")} aria-describedby=${loss ? "loss" : undefined} value=${draft.translation} onInput=${(event) => change({ translation: event.target.value })}></textarea>
     <p class="soft" id="loss" role="status">${loss}</p>
     <div class="row">
       <button class="primary" onClick=${onKeep} disabled=${!changedPairs(draft.text, draft.made, draft.translation).length || draft.isSent}>${t("Keep")}</button>
@@ -121,9 +124,10 @@ export function Draft({ draft, isBeside, rights, change, onKeep, cancel }) {
     </div></div>`;
 }
 
-export function Similar({ memory }) {
+// `memory`: corrections of texts much like one that was translated from `source` to `target`.
+export function Similar({ memory, source, target }) {
   return html`<div class="alternatives"><h2>${t("Corrected before")}</h2>
-    ${memory.map((one) => html`<p class="soft">${Math.round(100 * one.similarity)} %: <span dir="auto">${one.source}</span> → <span dir="auto">${one.target}</span></p>`)}
+    ${memory.map((one) => html`<p class="soft">${Math.round(100 * one.similarity)} %: <${Written} text=${one.source} language=${source} /> ${arrow()} <${Written} text=${one.target} language=${target} /></p>`)}
   </div>`;
 }
 
@@ -146,8 +150,8 @@ function Row({ listed, rights, change }) {
     }
   }
   const post = (what) => () => askJson(`v1/corrections/${one.id}/${what}`, {});
-  return html`<li><small>${one.source} → ${one.target}, ${STATES[one.state]?.() ?? one.state}</small>
-    <span dir="auto" lang=${one.source}>${one.text}</span><br /><span class=${gone ? "soft gone" : "soft"} dir="auto" lang=${one.target}>${one.translation}</span>
+  return html`<li><small>${pairOf(one)}, ${STATES[one.state]?.() ?? one.state}</small>
+    <${Written} text=${one.text} language=${one.source} class="block" /><${Written} text=${one.translation} language=${one.target} class=${`block ${gone ? "soft gone" : "soft"}`} />
     <div class="row">
       ${gone ? html`<button onClick=${() => act(post("restore"))}>${t("Use again")}</button>`
         : html`<button onClick=${() => act(() => remove(`v1/corrections/${one.id}`, {}))} aria-label=${`${t("Forget")}: ${one.text}`}>${t("Forget")}</button>`}
@@ -163,8 +167,10 @@ export function CorrectionsPanel({ rights, change }) {
   const [listed, setListed] = useState({ corrections: [], total: 0 });
   const [most, setMost] = useState(LISTED);
   const [error, setError] = useState("");
+  const isComposing = useComposing();
 
   useEffect(() => {
+    if (isComposing) return undefined;
     const control = new AbortController();
     const timer = setTimeout(async () => {
       try {
@@ -175,7 +181,7 @@ export function CorrectionsPanel({ rights, change }) {
       }
     }, query ? 300 : 0);
     return () => { clearTimeout(timer); control.abort(); };
-  }, [query, most]);
+  }, [query, most, isComposing]);
 
   return html`<section class="panel"><h2>${t("Corrections")}</h2>
     <label class="hidden" for="search">${t("Search in corrections")}</label>

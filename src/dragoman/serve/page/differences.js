@@ -1,12 +1,14 @@
 // Where one text differs from another, word by word.
 import { html } from "./htm-preact.js";
-import { pieces } from "./characters.js";
+import { beginning, ending, lengthOf, pieces, stretchesOf } from "./characters.js";
 import { t } from "./messages.js";
+import { isolated } from "./output.js";
 
 const MOST_STEPS = 250_000;
 const CONTEXT = 60; // characters before the first difference and after the last
 
-const wordsOf = (text) => pieces(text).map((piece) => piece.text);
+// Words of a text and what stands between them; a code is one.
+const wordsOf = (text, direction) => stretchesOf(text, direction).flatMap((one) => (one.isCode ? [one.text] : pieces(one.text).map((piece) => piece.text)));
 
 // Two lists of words in stretches {old, made, same}, which are in both or differ (longest common subsequence).
 export function stretches(old, made) {
@@ -45,7 +47,7 @@ function common(rows, columns) {
 // Words that are missing, struck through; readers of screens are told that they are.
 function Missing({ text }) {
   const words = text.trim();
-  const what = words.length > 2 * CONTEXT ? `${words.slice(0, CONTEXT)} …` : words;
+  const what = lengthOf(words) > 2 * CONTEXT ? `${beginning(words, CONTEXT)} …` : words;
   return html`<del aria-hidden="true">${what}</del><span class="hidden">${t("(without: {what})", { what })}</span>`;
 }
 
@@ -53,20 +55,21 @@ const visible = (words) => words.some((word) => word.trim());
 
 // A text with the words marked that are not in another, and those of the other struck through in the place of which it
 // has none. What is far from them is left out.
-export function Differences({ text, other }) {
-  const all = stretches(wordsOf(other), wordsOf(text));
+export function Differences({ text, other, direction }) {
+  const all = stretches(wordsOf(other, direction), wordsOf(text, direction));
   const differ = ({ same, old, made }) => !same && (visible(made) || visible(old));
   const first = all.findIndex(differ), last = all.findLastIndex(differ);
-  if (first < 0) return text;
+  const as = (shown) => isolated(shown, direction);
+  if (first < 0) return as(text);
   const joined = (part) => part.flatMap((one) => one.made).join("");
   const before = joined(all.slice(0, first)), after = joined(all.slice(last + 1));
   const shown = (one) => {
-    if (!differ(one)) return joined([one]);
-    if (visible(one.made)) return one.made.map((word) => (word.trim() ? html`<mark>${word}</mark>` : word));
+    if (!differ(one)) return as(joined([one]));
+    if (visible(one.made)) return one.made.map((word) => (word.trim() ? html`<mark>${as(word)}</mark>` : word));
     const lost = one.old.join("");
     return html`${lost.match(/^\s*/)[0]}<${Missing} text=${lost} />${one.made.join("") || lost.match(/\s*$/)[0]}`;
   };
-  return html`${before.length > 2 * CONTEXT ? `… ${before.slice(-CONTEXT)}` : before}${
+  return html`${as(lengthOf(before) > 2 * CONTEXT ? `… ${ending(before, CONTEXT)}` : before)}${
     all.slice(first, last + 1).map(shown)}${
-    after.length > 2 * CONTEXT ? `${after.slice(0, CONTEXT)} …` : after}`;
+    as(lengthOf(after) > 2 * CONTEXT ? `${beginning(after, CONTEXT)} …` : after)}`;
 }

@@ -1,4 +1,5 @@
 // "Try it" for each route that the server has described: fields from its schema, the answer, and the same with curl.
+import "./composition.js";
 import { html, render, useState } from "./htm-preact.js";
 import { t } from "./messages.js";
 

@@ -2,8 +2,9 @@
 // server keeps the documents.
 import { html, useCallback, useEffect, useRef, useState } from "./htm-preact.js";
 import { announce } from "./announcer.js";
-import { LanguageBar, nameOf } from "./languages.js";
+import { LanguageBar, pairOf } from "./languages.js";
 import { t } from "./messages.js";
+import { Written } from "./output.js";
 import { together } from "./remarks.js";
 import { ask, getJson, pause, remove, Retry, untilDone } from "./server.js";
 import { storedInTab } from "./stored.js";
@@ -123,20 +124,20 @@ export const textFile = (text) => new File([text], `${t("text")}.txt`, { type: "
 function Doubts({ job }) {
   const more = job.doubts - job.in_doubt.length;
   return html`<details><summary>${t("Texts in doubt")}</summary><ul>
-    ${job.in_doubt.map((one) => html`<li><strong>${one.where.replace(/^line (\d+)/, (_, line) => t("Line {line}", { line: Number(line) }))}</strong>: ${together(one.warnings).join("; ")}<q dir="auto">${one.text}</q></li>`)}
+    ${job.in_doubt.map((one) => html`<li><strong>${one.where.replace(/^line (\d+)/, (_, line) => t("Line {line}", { line: Number(line) }))}</strong>: ${together(one.warnings).join("; ")}<q class="block"><${Written} text=${one.text} language=${job.source} class="block" /></q></li>`)}
     ${more > 0 && html`<li>${t("… and {n} more", { n: more })}</li>`}</ul></details>`;
 }
 
 const STATES = { sending: () => t("being sent"), queued: () => t("waiting for its turn"), translating: () => t("being translated") };
 
-function Job({ job, languages, drop, save }) {
-  const from = job.source && job.source !== "auto" ? `${nameOf(job.source, languages)} → ${nameOf(job.target, languages)}` : "";
+function Job({ job, drop, save }) {
+  const from = job.source && job.source !== "auto" ? pairOf(job) : "";
   const done = () => html`<span class="soft">${t.n(job.texts, "{n} text translated", "{n} texts translated")}${job.doubts ? `, ${t.n(job.doubts, "{n} in doubt", "{n} in doubt")}` : ""}</span>
     <button class="primary" onClick=${() => save(job)}>${t("Download")}</button>`;
   const running = () => html`<progress aria-label=${t("Progress of {name}", { name: job.name })} max=${job.total || 1} value=${job.done || 0}></progress>
     <span class="soft">${STATES[job.state]?.() ?? job.state}${job.seconds_left ? `, ${t.n(job.seconds_left, "about {n} s left", "about {n} s left")}` : ""}</span>`;
   const isOver = job.state === "done" || job.state === "error";
-  return html`<li><strong>${job.name}</strong>${from && html`<span class="soft">${from}</span>`}
+  return html`<li><strong><bdi>${job.name}</bdi></strong>${from && html`<span class="soft">${from}</span>`}
     ${job.state === "error" ? html`<span class="error">${job.error}</span>` : job.state === "done" ? done() : running()}
     <button onClick=${() => drop(job)} aria-label=${`${isOver ? t("Remove") : t("Cancel")}: ${job.name}`}>${isOver ? t("Remove") : t("Cancel")}</button>
     ${job.retry && html`<${Retry} retry=${job.retry} />`}
@@ -144,7 +145,7 @@ function Job({ job, languages, drop, save }) {
     ${job.state === "done" && job.doubts > 0 && html`<${Doubts} job=${job} />`}</li>`;
 }
 
-export function DocumentView({ bar, languages, limits, documents, options, setOptions }) {
+export function DocumentView({ bar, limits, documents, options, setOptions }) {
   const [over, setOver] = useState(false);
   const { columns, bilingual } = options;
 
@@ -166,5 +167,5 @@ export function DocumentView({ bar, languages, limits, documents, options, setOp
         <input id="file" type="file" multiple accept=${limits?.formats.join(",")} onChange=${(event) => { for (const file of event.target.files) documents.send(file); event.target.value = ""; }} />
         <p class="soft" dir="ltr" translate=${false}>${limits?.formats.join(" ")}</p></div>
     </div>
-    <ul class="jobs" aria-label=${t("Documents")}>${documents.jobs.map((job) => html`<${Job} key=${job.local} ...${{ job, languages, drop: documents.drop, save: documents.save }} />`)}</ul>`;
+    <ul class="jobs" aria-label=${t("Documents")}>${documents.jobs.map((job) => html`<${Job} key=${job.local} ...${{ job, drop: documents.drop, save: documents.save }} />`)}</ul>`;
 }

@@ -1,5 +1,7 @@
 // Glossaries of terms: several, named, kept in this browser. The server reads them, and says in which line no term is.
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
+import { useComposing } from "./composition.js";
+import { writing } from "./languages.js";
 import { t } from "./messages.js";
 import { ask } from "./server.js";
 import { stored, useStored } from "./stored.js";
@@ -33,8 +35,10 @@ export function useGlossaries(limits) {
   const all = list ?? [newGlossary("", { id: "first", text: stored.read("glossary", "") })];
   const change = (id, changes) => setList((now) => (now ?? all).map((one) => (one.id === id ? { ...one, ...changes } : one)));
   const waiting = all.filter((one) => one.read !== one.text);
+  const isComposing = useComposing();
 
   useEffect(() => {
+    if (isComposing) return undefined;
     const timer = setTimeout(async () => {
       for (const { id, text } of waiting) {
         let known = NONE;
@@ -48,7 +52,7 @@ export function useGlossaries(limits) {
       }
     }, PAUSE_MS);
     return () => clearTimeout(timer);
-  }, [JSON.stringify(waiting.map((one) => [one.id, one.text]))]);
+  }, [JSON.stringify(waiting.map((one) => [one.id, one.text])), isComposing]);
 
   return {
     all, change, ...termsOf(all, limits?.glossary_terms ?? 1000), most: limits?.glossary_terms ?? 1000,
@@ -86,9 +90,9 @@ function save(glossary, kind, { source, target }) {
 }
 
 // The lines of a text, those with a fault marked; it stands behind the field and is scrolled with it.
-function Lines({ text, faults, box }) {
+function Lines({ text, faults, box, language }) {
   const bad = new Set(faults.map((one) => one.line));
-  return html`<div class="backdrop" ref=${box} aria-hidden="true" dir="auto">${text.split("\n").map((line, number) => [bad.has(number + 1) ? html`<mark class="over">${line || " "}</mark>` : line, "\n"])}</div>`;
+  return html`<div class="backdrop" ref=${box} aria-hidden="true" ...${writing(language)}>${text.split("\n").map((line, number) => [bad.has(number + 1) ? html`<mark class="over">${line || " "}</mark>` : line, "\n"])}</div>`;
 }
 
 function Editor({ glossary, change, languages }) {
@@ -106,8 +110,8 @@ function Editor({ glossary, change, languages }) {
   return html`<div class="editor">
     <p><label>${t("Name")} <input id="glossary-name" value=${glossary.name} placeholder=${t("My terms")} onInput=${(event) => change(glossary.id, { name: event.target.value })} /></label></p>
     <label for="glossary">${t("A term, =, its translation; one a line, or rows of a spreadsheet")}</label>
-    <div class="lines"><${Lines} text=${glossary.text} faults=${faults} box=${box} />
-      <textarea id="glossary" ref=${field} dir="auto" spellcheck=${false} placeholder="Bier = ale" aria-invalid=${faults.length > 0} aria-describedby="faults" value=${glossary.text}
+    <div class="lines"><${Lines} text=${glossary.text} faults=${faults} box=${box} language=${languages.source} />
+      <textarea id="glossary" ref=${field} ...${writing(languages.source)} spellcheck=${false} placeholder="Bier = ale" aria-invalid=${faults.length > 0} aria-describedby="faults" value=${glossary.text}
         onScroll=${(event) => { box.current.scrollTop = event.target.scrollTop; }} onInput=${(event) => change(glossary.id, { text: event.target.value })}></textarea></div>
     <ul class="notes" id="faults" aria-live="polite">${faults.map((one) => html`<li class="error"><button onClick=${() => show(one.line)}>${t("Line {line}", { line: one.line })}</button> ${faultOf(one)}</li>`)}</ul>
     <div class="row"><span class="soft">${t("Save as")}</span>${Object.keys(KINDS).map((kind) => html`<button onClick=${() => save(glossary, kind, languages)} disabled=${!Object.keys(glossary.terms).length} translate=${false}>${kind.toUpperCase()}</button>`)}</div></div>`;

@@ -2,20 +2,31 @@
 import { html } from "./htm-preact.js";
 import { t } from "./messages.js";
 
-export const RTL = new Set(["ar", "fa", "he", "ur", "yi", "ps", "sd", "ug", "dv"]);
 export const AUTO = "auto";
 const CHOICES = 6; // languages that are offered in the place of another
 
-export function nameOf(code, languages) {
-  return t.language(code, languages.find((one) => one.code === code)?.name ?? code);
+let served = []; // {code, name, tag, script, direction, targets}, as the server lists them
+export const serve = (languages) => { served = languages; };
+const known = (code) => served.find((one) => one.code === code);
+
+export const nameOf = (code) => known(code)?.name ?? code;
+
+// The attributes of an element with a text in a language; where that is not known the text's first letter says how.
+export function writing(code) {
+  const { tag, script, direction = "auto" } = known(code) ?? {};
+  return { "lang": tag, "dir": direction, "data-script": script };
 }
+
+// From one to another as the page is read.
+export const arrow = () => (document.documentElement.dir === "rtl" ? "←" : "→");
+export const pairOf = ({ source, target }) => `${nameOf(source)} ${arrow()} ${nameOf(target)}`;
 
 // `real`: the source language, where it is known. Says why languages cannot be swapped, or "".
 function whyNoSwap(languages, real, target) {
   if (!real) return t("The language of the text is not known yet.");
   if (real === target) return t("Both languages are the same.");
   if (languages.some((one) => one.code === target && one.targets.includes(real))) return "";
-  return t("{language} is not translated to {other} here.", { language: nameOf(target, languages), other: nameOf(real, languages) });
+  return t("{language} is not translated to {other} here.", { language: nameOf(target), other: nameOf(real) });
 }
 
 export function LanguageBar({ languages, targets, source, setSource, target, setTarget, real, swap, children }) {
@@ -25,7 +36,7 @@ export function LanguageBar({ languages, targets, source, setSource, target, set
       <label class="hidden" for="source">${t("From")}</label>
       <select id="source" value=${source} onChange=${(event) => setSource(event.target.value)}>
         <option value=${AUTO}>${t("Detect language")}</option>
-        ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${nameOf(one.code, languages)}</option>`)}
+        ${languages.filter((one) => one.targets.length).map((one) => html`<option value=${one.code}>${nameOf(one.code)}</option>`)}
       </select>
       ${children}
     </div>
@@ -34,7 +45,7 @@ export function LanguageBar({ languages, targets, source, setSource, target, set
     <div>
       <label class="hidden" for="target">${t("To")}</label>
       <select id="target" value=${target} onChange=${(event) => setTarget(event.target.value)}>
-        ${targets.map((code) => html`<option value=${code}>${nameOf(code, languages)}</option>`)}
+        ${targets.map((code) => html`<option value=${code}>${nameOf(code)}</option>`)}
       </select>
     </div>
   </div>`;

@@ -3,8 +3,8 @@
 import { useState } from "./htm-preact.js";
 import { stored } from "./stored.js";
 
-export const LOCALES = ["en", "de", "fr", "es", "zh", "ar"];
-const FROM_RIGHT = new Set(["ar"]);
+// The page's languages, as the server has written them: {code, name, script, direction}.
+export const LOCALES = JSON.parse(document.documentElement.dataset.locales);
 let locale = "en", messages = {};
 
 // The end of what a brace opens.
@@ -55,16 +55,9 @@ t.number = number;
 t.isEnglish = () => locale === "en";
 t.date = (seconds) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(1000 * seconds);
 
-// The name of a language, with what is private in its code (an adapter's name); `otherwise` where the browser knows none.
-t.language = (code, otherwise = code, reader = locale) => {
-  const [language, own] = code.split("-x-");
-  try {
-    const name = new Intl.DisplayNames([reader], { type: "language", fallback: "none" }).of(language);
-    return !name ? otherwise : own ? `${name} (${own})` : name;
-  } catch { return otherwise; }
-};
+t.locale = () => locale;
 
-const known = (code) => LOCALES.find((one) => one === code.toLowerCase().split("-")[0]);
+const known = (code) => LOCALES.find((one) => one.code === code.toLowerCase().split("-")[0])?.code;
 
 async function load(code) {
   try {
@@ -72,7 +65,9 @@ async function load(code) {
     locale = code;
   } catch { /* without a network: the language before */ }
   document.documentElement.lang = locale;
-  document.documentElement.dir = FROM_RIGHT.has(locale) ? "rtl" : "ltr";
+  const { direction, script } = LOCALES.find((one) => one.code === locale);
+  document.documentElement.dir = direction;
+  document.documentElement.dataset.script = script;
   if (!given) document.title = t("Dragoman: translate");
 }
 

@@ -35,7 +35,7 @@ function secondsOf(retryAfter) {
 
 export async function ask(path, options = {}) {
   const key = stored.read("key", "");
-  const headers = { ...(key ? { Authorization: `Bearer ${key}` } : {}), ...options.headers };
+  const headers = { "Accept-Language": t.locale(), ...(key ? { Authorization: `Bearer ${key}` } : {}), ...options.headers };
   let answer;
   try {
     answer = await fetch(ROOT + path, { ...options, headers });

@@ -23,13 +23,13 @@ function voiceFor(language, voices) {
 }
 
 // Some browsers fall silent within a long text: sentences are handed over one by one.
-const sentencesOf = (text) => text.match(/[^.!?。！？؟\n]+[.!?。！？؟\n]*/gu) ?? [];
+const sentencesOf = (text, language) => Array.from(new Intl.Segmenter(language, { granularity: "sentence" }).segment(text), (one) => one.segment).filter((one) => one.trim());
 
 export function Speak({ text, language, name, what }) {
   const [speaks, setSpeaks] = useState(false);
   const voices = useVoices();
   const voice = language ? voiceFor(language, voices) : undefined;
-  const why = !language ? t("The language of the text is not known yet.") : voice ? "" : t("This browser has no voice for {language}.", { language: t.language(language, name) });
+  const why = !language ? t("The language of the text is not known yet.") : voice ? "" : t("This browser has no voice for {language}.", { language: name });
   const id = `no-voice-${what}`;
 
   function stop() {
@@ -41,7 +41,7 @@ export function Speak({ text, language, name, what }) {
   function start() {
     if (speaks) { stop(); return; }
     speech.cancel();
-    const utterances = sentencesOf(text).map((sentence) => Object.assign(new SpeechSynthesisUtterance(sentence), { voice, lang: voice.lang }));
+    const utterances = sentencesOf(text, voice.lang.replace("_", "-")).map((sentence) => Object.assign(new SpeechSynthesisUtterance(sentence), { voice, lang: voice.lang }));
     if (!utterances.length) return;
     utterances.at(-1).onend = () => setSpeaks(false);
     for (const one of utterances) one.onerror = () => setSpeaks(false);

@@ -2,14 +2,14 @@
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { announce } from "./announcer.js";
 import { ApiCall } from "./api_call.js";
-import { cut, lengthOf } from "./characters.js";
+import { beginning, cut, lengthOf } from "./characters.js";
 import { Choice } from "./choice.js";
 import { CorrectionsPanel, Draft, keep, rightsOf, Similar, undo, whatFor } from "./corrections.js";
 import { Differences } from "./differences.js";
 import { textFile } from "./documents.js";
 import { countTerms, Glossary } from "./glossary.js";
 import { History, useHistory } from "./history.js";
-import { AUTO, LanguageBar, nameOf, NotServed } from "./languages.js";
+import { AUTO, LanguageBar, nameOf, NotServed, writing } from "./languages.js";
 import { t } from "./messages.js";
 import { focusWord, Marked, Output } from "./output.js";
 import { isCorrected, Remarks } from "./remarks.js";
@@ -46,11 +46,12 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
   const wanted = { text, source, target, glossary };
   const translation = useTranslation(wanted, limit, (done) => {
     addToHistory({ text, translation: done.text, source: done.source || source, target });
-    announce(t("Translated from {language} to {other}", { language: nameOf(done.source || source, languages), other: nameOf(target, languages) }));
+    announce(t("Translated from {language} to {other}", { language: nameOf(done.source || source), other: nameOf(target) }));
   });
   const { found, phase, problem, retry } = translation;
   const isWhole = phase === "done";
   const realSource = source === AUTO ? (isWhole ? found.source : "") : source;
+  const written = writing(source === AUTO ? found.source : source); // while it is typed as the text before was
 
   useEffect(() => { setChoice(null); setLinked(NO_LINKS); }, [text, source, target, glossary]);
   useEffect(() => { if (problem) announce(problem.message); }, [problem]);
@@ -147,32 +148,32 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
 
   return html`
     <${LanguageBar} ...${bar} real=${realSource} swap=${swap}>
-      ${source === AUTO && isWhole && found.detected && html`<span class="detected">${nameOf(found.source, languages)}${sure}</span>`}
+      ${source === AUTO && isWhole && found.detected && html`<span class="detected">${nameOf(found.source)}${sure}</span>`}
     <//>
     <div class="panes">
       <div class="pane">
         ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
-          <div class="row"><button onClick=${() => typeOver(cut(text, 0, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
+          <div class="row"><button onClick=${() => typeOver(beginning(text, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
           ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
         <div class="field">
-          <div class="backdrop" dir="auto" aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} name=${over > 0 ? "over" : ""} /></div>
-          <textarea id="text" dir="auto" aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck=${false} value=${text}
+          <div class="backdrop" ...${written} aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} words=${over <= 0} name=${over > 0 ? "over" : ""} /></div>
+          <textarea id="text" ...${written} aria-label=${t("Text to translate")} aria-invalid=${over > 0} aria-describedby=${over > 0 ? "over" : undefined} placeholder=${t("Type or paste a text")} spellcheck=${false} value=${text}
             onInput=${(event) => setText(event.target.value)}
             onKeyDown=${(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translation.translateNow(); }}></textarea>
         </div>
         ${notServed && html`<${NotServed} detected=${notServed} ...${{ languages, setSource }} />`}
-        ${isInTarget && html`<div class="notes"><p>${t("The text is in {language} already.", { language: nameOf(target, languages) })}
-          ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code, languages) })}</button>`)}</p></div>`}
+        ${isInTarget && html`<div class="notes"><p>${t("The text is in {language} already.", { language: nameOf(target) })}
+          ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code) })}</button>`)}</p></div>`}
         <div class="tools">
           <button onClick=${() => typeOver("", setText)} disabled=${!text}>${t("Clear")}</button>
-          <${Speak} what="text" text=${text} language=${realSource} name=${nameOf(realSource, languages)} />
+          <${Speak} what="text" text=${text} language=${realSource} name=${nameOf(realSource)} />
           <span class=${`counter${over > 0 ? " over" : ""}`}><bdi dir="ltr">${t.number(length)} / ${t.number(limit)}</bdi>${over > 0 ? `: ${t("too long")}` : ""}</span>
         </div>
       </div>
       <div class="pane">
         <div class="field" hidden=${isBeside}>
           <${Output} ...${{ found, phase, target, linked, link, choose }} unlink=${() => setLinked(NO_LINKS)} />
-          ${choice && isWhole && html`<${Choice} ...${{ choice, take }} close=${() => setChoice(null)} />`}
+          ${choice && isWhole && html`<${Choice} ...${{ choice, target, take }} close=${() => setChoice(null)} />`}
         </div>
         ${draft && html`<${Draft} ...${{ draft, isBeside, rights, change, onKeep }} cancel=${() => setDraft(null)} />`}
         <div class="notes" aria-live="polite">
@@ -183,14 +184,14 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
         ${isWhole && html`<${Remarks} found=${found} />`}
         <div class="tools">
           <button onClick=${copy} disabled=${!isWhole || !found.text || isBeside}>${t("Copy")}</button>
-          <${Speak} what="translation" text=${isWhole ? found.text : ""} language=${target} name=${nameOf(target, languages)} />
+          <${Speak} what="translation" text=${isWhole ? found.text : ""} language=${target} name=${nameOf(target)} />
           ${rights.may_correct && html`<button onClick=${() => setDraft({ text, source: found.source, target, made: madeOf(found), translation: found.text })} disabled=${!isWhole || !found.text || draft !== null}>${t("Correct")}</button>`}
         </div>
         ${isWhole && found.alternatives.length > 0 && !isBeside && html`
           <div class="alternatives"><h2>${t("Alternatives")}</h2>
-            ${found.alternatives.map((one) => html`<button dir="auto" lang=${target} onClick=${() => takeAlternative(one)}><span><${Differences} text=${one} other=${found.text} /></span></button>`)}
+            ${found.alternatives.map((one) => html`<button ...${writing(target)} onClick=${() => takeAlternative(one)}><span><${Differences} text=${one} other=${found.text} direction=${writing(target).dir} /></span></button>`)}
           </div>`}
-        ${isWhole && similar.length > 0 && html`<${Similar} memory=${similar} />`}
+        ${isWhole && similar.length > 0 && html`<${Similar} memory=${similar} source=${found.source} target=${target} />`}
       </div>
     </div>
     <div class="row">

@@ -1,6 +1,7 @@
 // The translation of what stands in the field, and whether it is that: never an old one as if it were of the new text.
 import { useCallback, useEffect, useRef, useState } from "./htm-preact.js";
 import { lengthOf } from "./characters.js";
+import { useComposing } from "./composition.js";
 import { streamOf, untilDone } from "./server.js";
 
 const PAUSE_MS = 400;
@@ -37,11 +38,13 @@ async function translated({ text, source, target, glossary }, signal, onPart) {
 export function useTranslation(wanted, limit, onDone) {
   const key = JSON.stringify(wanted);
   const [state, setState] = useState({ key: "", phase: "none", found: EMPTY, problem: null, retry: null });
-  const control = useRef(null), timer = useRef(0), heard = useRef(onDone);
+  const control = useRef(null), timer = useRef(0), heard = useRef(onDone), begun = useRef("");
   heard.current = onDone;
+  const isComposing = useComposing();
   const isNothing = !wanted.text.trim() || !wanted.target || lengthOf(wanted.text) > limit;
 
   const translateNow = useCallback(async () => {
+    begun.current = isNothing + key;
     clearTimeout(timer.current);
     control.current?.abort();
     if (isNothing) {
@@ -63,10 +66,15 @@ export function useTranslation(wanted, limit, onDone) {
   }, [key, isNothing]);
 
   useEffect(() => {
+    if (begun.current === isNothing + key) return;
     control.current?.abort();
+    begun.current = "";
+  }, [translateNow]);
+  useEffect(() => {
+    if (isComposing || begun.current === isNothing + key) return undefined;
     timer.current = setTimeout(translateNow, isNothing ? 0 : PAUSE_MS);
     return () => clearTimeout(timer.current);
-  }, [translateNow]);
+  }, [translateNow, isComposing]);
   useEffect(() => () => control.current?.abort(), []);
 
   const isOfThis = state.key === key;
