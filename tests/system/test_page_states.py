@@ -264,7 +264,7 @@ def test_corrections_are_listed_searched_forgotten_and_taken_back(
     page.click("button:text-is('More')")
     page.wait_for_selector(".corrections li:nth-child(30)")
     page.fill("#search", "MAUS")
-    page.wait_for_selector("text=1 correction")
+    page.wait_for_selector("[role=status]:text-is('1 correction')")  # not 31
     row = ".corrections li:has-text('Mann und Maus')"
     page.click(f"{row} >> text=Forget")
     page.wait_for_selector(f"{row} .gone")
