@@ -291,7 +291,7 @@ def test_corrections_are_used_at_once_kept_and_exported(server: LiveServer, tmp_
         server.get("/v1/corrections", params={"source": "en", "target": "de", "format": "tmx"}).content
     )
     with exported.open("rb") as stream:
-        pairs = [(entry.src, entry.tgt) for entry in tmx_entries(stream, "x", "en", "de")]
+        pairs = [(entry.src, entry.tgt) for entry in tmx_entries(stream, "x", ("en", "de"))]
     assert ("the old dog barks", "der alte Hund bellt & <bleibt>") in pairs
     assert server.client.request("DELETE", server.url + "/v1/corrections", json=asked).json() == {"forgotten": True}
     assert server.post("/v1/translate", json=asked).json()["text"] == before

@@ -408,7 +408,7 @@ def test_corrections_are_exported_as_before(tmp_path: Path) -> None:
         command = ["corrections", *arguments, "-o", str(tmp_path / "out.tmx"), "--store", str(tmp_path / "s")]
         assert CliRunner().invoke(command_line, command).exit_code == 0
         with (tmp_path / "out.tmx").open("rb") as stream:
-            assert [(one.src, one.tgt) for one in tmx_entries(stream, "x", "en", "de")] == [(TEXT, HUND.tgt)]
+            assert [(one.src, one.tgt) for one in tmx_entries(stream, "x", ("en", "de"))] == [(TEXT, HUND.tgt)]
 
 
 def test_a_memory_follows_any_changes(tmp_path: Path) -> None:

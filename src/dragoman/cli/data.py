@@ -9,7 +9,6 @@ import typer
 from dragoman.corpora import debian, embedded, libreoffice_help, multi30k
 from dragoman.doctor.assembly import SPLITS, assemble, summary
 from dragoman.errors import Error
-from dragoman.languages.codes import tag_of
 from dragoman.text.corpus import CollectionConfig
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
@@ -35,7 +34,7 @@ def data_libreoffice_help(
     to: Annotated[Path | None, typer.Option(help="Where to write. [default: data/libreoffice-help-SRC-TGT]")] = None,
 ) -> None:
     """LibreOffice's help in 35 languages, paragraphs with their markup, from Debian's libreoffice-help-* packages."""
-    codes = [tag_of(code).partition("-")[0] for code in (src, tgt)]
+    codes = libreoffice_help.codes_of(src, tgt)
     folder = to or Path(f"data/libreoffice-help-{codes[0]}-{codes[1]}")
     for split, pairs in libreoffice_help.write(from_dir, src, tgt, folder).items():
         typer.echo(f"{folder}/{split}.{codes[0]}.gz, .{codes[1]}.gz: {pairs:,} pairs")

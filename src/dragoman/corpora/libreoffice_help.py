@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dragoman.errors import Error, writing
 from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, Tag, scan
-from dragoman.languages.codes import tag_of
+from dragoman.languages.codes import short_tag, tag_of
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
 
@@ -64,11 +64,22 @@ def write(from_dir: Path, src: str, tgt: str, to: Path) -> dict[str, int]:
         to.mkdir(parents=True, exist_ok=True)
         for split, found in rows.items():
             _write(to / f"{split}.ids.gz", [name for name, _, _ in found])
-            for language, side in ((src, 1), (tgt, 2)):
-                code = tag_of(language).partition("-")[0]
+            for code, side in zip(codes_of(src, tgt), (1, 2), strict=True):
                 _write(to / f"{split}.{code}.gz", [row[side].text for row in found])  # type: ignore[union-attr]
                 _write(to / f"{split}.markup.{code}.gz", [row[side].markup for row in found])  # type: ignore[union-attr]
     return {split: len(found) for split, found in rows.items()}
+
+
+def codes_of(src: str, tgt: str) -> tuple[str, str]:
+    """The codes that the files of two languages are named by. Raises DragomanError for one language.
+
+    >>> codes_of("en-US", "de"), codes_of("zh-CN", "zh-TW"), codes_of("pt", "pt-BR"), codes_of("en-US", "en-GB")
+    (('en', 'de'), ('zh', 'zh-TW'), ('pt', 'pt-BR'), ('en', 'en-GB'))
+    """
+    for code in (short_tag, tag_of):
+        if code(src) != code(tgt):
+            return code(src), code(tgt)
+    raise Error.WRONG_OPTION(f"{src} and {tgt} are one language", "name two: zh-CN and zh-TW")
 
 
 def paragraphs(page: str) -> Iterator[tuple[str, Paragraph]]:

@@ -307,7 +307,7 @@ def _languages_of_name(name: str, languages: Languages) -> Languages:
 
 def _tmx(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
     with open_bytes(path) as stream:
-        yield from bitext.tmx_entries(stream, show(path), *languages)
+        yield from bitext.tmx_entries(stream, show(path), languages, least=1)
 
 
 def _xliff(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:

@@ -14,7 +14,7 @@ from dragoman.formats import po
 from dragoman.formats.base import Entry, Options, State
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import escaped
-from dragoman.languages.codes import fits, language_of
+from dragoman.languages.scripts import SAME_STANDARD, best_variant, written_in
 from dragoman.version import __version__
 
 CHUNK = 1 << 20
@@ -39,21 +39,22 @@ class Texts(NamedTuple):
     context: str
 
 
-def tmx_entries(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
-    """The units of a TMX that have both languages; of several regions the one that is asked for, or else another."""
-    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, src, tgt)
+def tmx_entries(stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD) -> Iterator[Entry]:
+    """The units of a TMX that have both languages, of several regions the nearest; a translation is as near as `least`
+    (`codes.nearness`)."""
+    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, languages, least)
 
 
-def tbx_entries(stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
+def tbx_entries(stream: BinaryIO, name: str, languages: tuple[str, str]) -> Iterator[Entry]:
     """The terms of a TBX (versions 2 and 3) that have both languages."""
     reader = _Reader(("termEntry", "conceptEntry"), ("langSet", "langSec"), ("term",))
-    yield from _entries(reader, stream, name, src, tgt)
+    yield from _entries(reader, stream, name, languages)
 
 
 def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
     """The units of an XLIFF, 1.2 or 2.x, those without a translation too."""
     reader = _Reader(("trans-unit", "segment"), (), ("source", "target"))
-    yield from _entries(reader, stream, name, "source", "target")
+    yield from _entries(reader, stream, name, ("source", "target"))
 
 
 def po_entries(data: bytes, name: str) -> Iterator[Entry]:
@@ -166,14 +167,14 @@ def _state(attributes: dict[str, str]) -> State:
     return "approved" if is_approved else ""
 
 
-def _variant(texts: dict[str, str], wanted: str) -> str | None:
-    """The code of the text in a language: of the region that is wanted, else of none, else of another."""
-    codes = [code for code in texts if language_of(code) == language_of(wanted)]
-    return max(codes, key=lambda code: fits(code, wanted), default=None)
-
-
-def _entries(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -> Iterator[Entry]:
-    """The entries of a stream of XML. Raises DragomanError, with the line, for what is broken or defines a DTD."""
+def _entries(
+    reader: _Reader, stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD
+) -> Iterator[Entry]:
+    """The entries of a stream of XML. Raises DragomanError, with the line, for what is broken or defines a DTD; and for
+    a file that has variants, of which no unit has both languages."""
+    src, tgt = languages
+    seen: dict[str, None] = {}
+    is_empty = True
     parser = xml.parsers.expat.ParserCreate()
     parser.buffer_text = True
 
@@ -195,14 +196,19 @@ def _entries(reader: _Reader, stream: BinaryIO, name: str, src: str, tgt: str) -
             chunk = stream.read(CHUNK)
             parser.Parse(chunk, not chunk)
             for unit in reader.done:
-                codes = _variant(unit.texts, src), _variant(unit.texts, tgt)
+                seen.update(dict.fromkeys(unit.texts))
+                codes = best_variant(unit.texts, src), best_variant(unit.texts, tgt, least)
                 if codes[0] is not None and codes[1] is not None and codes[0] != codes[1]:
                     texts = unit.texts[codes[0]], unit.texts[codes[1]]
-                    named = (codes[0], codes[1]) if reader.variants else unit.languages
+                    own = written_in(codes[0], texts[0]), written_in(codes[1], texts[1])
+                    named = own if reader.variants else unit.languages
+                    is_empty = False
                     yield Entry(unit.line, *texts, unit.state, unit.changed, named, unit.context)
             reader.done.clear()
             if not chunk:
-                return
+                break
     except xml.parsers.expat.ExpatError as error:
         reason = xml.parsers.expat.ErrorString(error.code)
         raise Error.BAD_SYNTAX(f"broken XML: {reason}", file=name, line=error.lineno) from error
+    if is_empty and reader.variants:
+        raise Error.EMPTY(f"no unit with both {src} and {tgt}", f"it has {', '.join(seen) or 'none'}", file=name)

@@ -12,7 +12,7 @@ from dragoman.formats.base import Entry, Item, Options, State, Unit, line_of
 from dragoman.formats.json_strings import Value, as_json, content_of, values_of
 from dragoman.formats.messages import items_of, joined, with_numbered_arguments
 from dragoman.formats.plural_forms import says_number
-from dragoman.languages.codes import fits, language_of, script_of, tag_of
+from dragoman.languages.codes import fits, language_of, nearness, script_of, tag_of
 from dragoman.languages.plurals import FORMS, plurals_of
 
 _HERE = "\ufdd0"
@@ -39,7 +39,7 @@ def _sources(text: str, options: Options) -> tuple[dict[str, tuple[Any, Any]], s
     names = {name: None for entry in strings.values() for name in _localizations(entry)}
     own = str(content.get("sourceLanguage", ""))
     src, tgt = (_name(code, [own, *names]) for code in options.languages)
-    keys_are_texts = language_of(own) == language_of(src or own)
+    keys_are_texts = nearness(own, src or own) > 0
     if not keys_are_texts and src not in names:
         raise Error.NO_SUCH_LANGUAGE(f"its texts are in {own!r}, not in {src!r}", file=options.name)
     sources = {}

@@ -17,8 +17,9 @@ from dragoman.errors import DragomanError, Error, not_installed
 from dragoman.formats.base import Entry, Item, Options, Unit, line_of, plain
 from dragoman.formats.encoding import code_page, decoded
 from dragoman.formats.package import Package
-from dragoman.languages.codes import language_of, name_of
+from dragoman.languages.codes import closest, language_of, name_of, nearness, parsed
 from dragoman.languages.identification import common_language
+from dragoman.languages.scripts import SAME_STANDARD, written_in
 from dragoman.progress import say
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
@@ -287,7 +288,7 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     their texts are in those languages, or there are two. Raises DragomanError where none of this says it.
     """
     heading = [cell.lower() for cell in table[0].cells] if table else []
-    by_heading = named_columns(table, languages)
+    by_heading = named_columns(table, languages, name)
     if named is not None:
         src, tgt = (_place(column, heading, name) for column in named)
         by_number = all(column.isdigit() and column not in heading for column in named)
@@ -296,10 +297,11 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     if by_heading is not None:
         return by_heading
     width = max((len(row.cells) for row in table), default=0)
-    told = [_language(table, column) for column in range(width)]
-    wanted = [language_of(code) for code in languages]
-    if set(wanted) <= set(told) and wanted[0] != wanted[1]:
-        return Columns(told.index(wanted[0]), told.index(wanted[1]), False)
+    codes = [_language(table, column) for column in range(width)]
+    by_text = [closest(code, codes) for code in languages]
+    if all(by_text) and by_text[0] != by_text[1] and nearness(str(by_text[1]), languages[1]) >= SAME_STANDARD:
+        src, tgt = (codes.index(str(code)) for code in by_text)
+        return Columns(src, tgt, False)
     if width == 2:
         return Columns(0, 1, False)
     raise Error.MISSING_OPTION(
@@ -309,10 +311,15 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     )
 
 
-def named_columns(table: Sequence[Row], languages: tuple[str, str]) -> Columns | None:
-    """The columns of two languages by the first row; None where it names none."""
+def named_columns(table: Sequence[Row], languages: tuple[str, str], name: str = "") -> Columns | None:
+    """The columns of two languages by the first row; None where it names none. Raises DragomanError where it names the
+    target's language, but another variety of it: `pt-PT` for `pt-BR`."""
     heading = [cell.lower() for cell in table[0].cells] if table else []
     one, other = (_by_heading(heading, code, kind) for code, kind in zip(languages, _HEADINGS, strict=True))
+    if one is not None and other is not None and nearness(_code(heading[other]), languages[1]) == 1:
+        raise Error.NO_SUCH_LANGUAGE(
+            f"its column {heading[other]!r} is not in {languages[1]}", "rename the column if its texts are", file=name
+        )
     if one is None or other is None or one == other:
         return None
     if min(one, other) > 1 and all(row.cells[one : one + 1] == table[0].cells[one : one + 1] for row in table):
@@ -335,16 +342,26 @@ def _place(column: str, heading: Sequence[str], name: str) -> int:
 def _by_heading(heading: Sequence[str], code: str, kind: set[str]) -> int | None:
     """The column whose heading is a language's code or name, or a word for its side."""
     exact = code.lower().replace("_", "-")
-    cells = ((place, re.findall(r"[^\W_]+(?:[-_][^\W_]+)*", cell)) for place, cell in enumerate(heading))
+    cells = ((place, [_code(cell)] if _code(cell) else _WORD.findall(cell)) for place, cell in enumerate(heading))
     shortest_first = sorted(cells, key=lambda cell: len(cell[1]))  # `source` rather than `source file`
     tests = (
         lambda word: word.replace("_", "-") == exact,
-        lambda word: word == name_of(code).lower(),
-        lambda word: 2 <= len(language_of(word)) <= 3 and language_of(word) == language_of(code),
+        lambda word: nearness(_code(word), code) == 3,
+        lambda word: nearness(_code(word), code) == 2 or word == name_of(code).lower(),
+        lambda word: nearness(_code(word), code) == 1,
         lambda word: word in kind or word.startswith(tuple(kind & {"source", "target"})),  # SourceTerm
     )
     return next((place for test in tests for place, words in shortest_first if any(map(test, words))), None)
 
 
+_WORD = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*")
+
+
+def _code(heading: str) -> str:
+    """A heading that is a language as a whole, by code or name; "" for another one."""
+    return heading if 2 <= len(language_of(heading)) <= 3 and not parsed(heading).rest else ""
+
+
 def _language(table: Sequence[Row], column: int) -> str:
-    return common_language([row.cells[column] for row in table if column < len(row.cells)])
+    texts = [row.cells[column] for row in table if column < len(row.cells)]
+    return written_in(common_language(texts), " ".join(texts))

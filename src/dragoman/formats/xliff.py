@@ -17,7 +17,8 @@ from dragoman.formats.base import Code, Edit, Item, Limit, Options, Unit, line_o
 from dragoman.formats.inline import Kind, Token, as_markup, units_of
 from dragoman.formats.messages import with_arms
 from dragoman.formats.xml import Event, attribute, elements, events, local, tokens
-from dragoman.languages.codes import language_of, tag_of
+from dragoman.languages.codes import fits, nearness, tag_of
+from dragoman.languages.scripts import SAME_STANDARD, best_variant
 from dragoman.progress import say
 
 PAIRS = ("g", "pc", "mrk", "hi")
@@ -396,8 +397,10 @@ def tmx_units(text: str, options: Options) -> Iterator[Unit]:
 def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options) -> Iterator[Unit]:
     variants: dict[str, Sequence[Event]] = {}
     for _, variant in elements(inside, ("tuv",)):
-        variants.setdefault(language_of(attribute(variant[0], "lang")), variant)
-    source = variants.get(language_of(src))
+        variants.setdefault(attribute(variant[0], "lang"), variant)
+    texts = {code: "".join(event.text for event in variant) for code, variant in variants.items()}
+    own = best_variant(texts, src) or ""
+    source = variants.get(own)
     segment = _element(source, "seg") if source else None
     if source is None or segment is None:
         return
@@ -407,7 +410,8 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
     if unit is None:
         return
     before, after = text[segment[0].end : unit.start], text[unit.end : segment[-1].start]
-    target = variants.get(language_of(tgt))
+    theirs_is = best_variant({code: text for code, text in texts.items() if code != own}, tgt, SAME_STANDARD)
+    target = None if theirs_is is None else variants[theirs_is]
     if target is not None:
         theirs = _element(target, "seg")
         if theirs is None:
@@ -442,10 +446,10 @@ def with_target_language(text: str, options: Options) -> str:
         if value is None:
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
             edits.append(Edit(end, end, f" {names[1]}={quoteattr(tag_of(tgt))}"))
-        elif not said or language_of(said) == language_of(src) != language_of(tgt):
+        elif not said or (nearness(said, src) and not fits(said, tgt)):
             start, end = (event.start + place for place in value.span(value.lastindex or 0))
             edits.append(Edit(start, end, tag_of(tgt)))
-        elif language_of(said) != language_of(tgt):
+        elif not fits(said, tgt):
             say(f"{options.name}: says that it is translated into {said!r}, not {tgt!r}; left so")
     return spliced(text, edits)
 

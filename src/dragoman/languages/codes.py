@@ -8,7 +8,7 @@ import functools
 import re
 import tomllib
 from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,6 +123,17 @@ def tag_of(code: str, like: str = "") -> str:
     return "-".join(filter(None, (language, script, region, variant)))
 
 
+def short_tag(code: str) -> str:
+    """The tag of a language without the script and region that are its usual ones.
+
+    >>> [short_tag(code) for code in ("en-US", "zh_CN", "zh_TW", "pt_BR", "pt_PT", "en-GB")]
+    ['en', 'zh', 'zh-TW', 'pt', 'pt-PT', 'en-GB']
+    """
+    language, script, region, variant, _ = parsed(code)
+    is_usual = [language, script_of(code), region or _usual(language, script)[2]] == _usual(language, "")
+    return language if is_usual and not variant else tag_of(code)
+
+
 def locale_of(code: str) -> str:
     """The name of a language's locale as gettext has it: scripts are regions or modifiers there.
 
@@ -177,17 +188,48 @@ _LIKELY = {"tl": "fil", "tw": "ak"}
 """Languages that CLDR has under another code."""
 
 
+@functools.lru_cache(4096)
+def nearness(code: str, wanted: str) -> int:
+    """The degree to which text in language `code` serves where another one is wanted: 3 of the same region, 2 of the
+    same standard, or a region is not named, 1 another standard of the language, 0 another language or script.
+
+    A script that is wanted is had, as is one that `code` names; `zh` alone is simplified. Regions of one standard
+    are those that CLDR lets inherit from one locale below the language: `es_419`, `pt_PT`, `en_001`, `zh_Hant_HK`.
+
+    >>> [nearness(*pair.split()) for pair in ("pt-AO pt-PT", "pt-PT pt-BR", "zh-TW zh-HK", "zh-Hans zh-TW", "zh zh-TW")]
+    [2, 1, 1, 0, 0]
+    """
+    there, want = parsed(code), parsed(wanted)
+    if language_of(code) != language_of(wanted):
+        return 0
+    if script_of(code) != script_of(wanted):
+        return int(not ((want.script or want.region) and (there.script or there.region or is_chinese(code))))
+    if there.variant != want.variant:
+        return 1
+    if there.region == want.region:
+        return 3
+    return 2 if not (there.region and want.region) or _standard(code) == _standard(wanted) else 1
+
+
 def fits(code: str, wanted: str) -> int:
     """The degree to which a file in language `code` is in the language that is wanted: 2 the same region or script,
-    1 one of the two names none, 0 another one.
+    1 one of the two names none, or both are of one standard, 0 another one.
 
     >>> fits("pt-BR", "pt_BR"), fits("pt", "pt_BR"), fits("pt_PT", "pt_BR"), fits("sr@latin", "sr"), fits("eng", "en")
     (2, 1, 0, 0, 2)
     """
-    one, other = parsed(code), parsed(wanted)
-    if language_of(code) != language_of(wanted) or script_of(code) != script_of(wanted) or one.variant != other.variant:
-        return 0
-    return 2 if one.region == other.region else int(not (one.region and other.region))
+    return max(0, nearness(code, wanted) - 1)
+
+
+def _standard(code: str) -> str:
+    """The locale of CLDR that the regions of one standard inherit from: `es_419` for `es_MX`, `es` for `es_ES`."""
+    language, _, region, *_ = parsed(code)
+    parents: Mapping[str, str] = get_global("parent_exceptions")
+    script = "" if script_of(code) == _usual(language, "")[1] else script_of(code)
+    locale = "_".join(filter(None, (language, script, region)))
+    while (above := parents.get(locale, "")).count("_") > bool(script):
+        locale = above
+    return locale if locale in parents.values() else "_".join(filter(None, (language, script)))
 
 
 def same_languages(codes: Sequence[str] | None, others: Sequence[str] | None) -> bool:
@@ -204,30 +246,20 @@ def same_languages(codes: Sequence[str] | None, others: Sequence[str] | None) ->
 def closest(code: str, known: Iterable[str]) -> str | None:
     """The code among those that are known that stands for a language; None where there is none.
 
-    A script that is asked for is had, as is one that the known code names; of several regions the usual one is taken.
+    The nearest one is taken (`nearness`), of several regions the usual one.
 
     >>> closest("EN-us", ["de", "en"]), closest("zh-TW", ["zho_Hans", "zho_Hant"]), closest("zt", ["zh"])
     ('en', 'zho_Hant', None)
     """
-    codes = list(known)
-    exact = {one.lower(): one for one in codes}
-    if code.lower() in exact:
-        return exact[code.lower()]
-    return max((one for one in codes if _agreement(code, one)), key=lambda one: _agreement(code, one), default=None)
 
+    def order(one: str) -> tuple[int | bool, ...]:
+        there = parsed(one)
+        usual = _usual(there.language, there.script)[2]
+        same_script, same_name = script_of(one) == script_of(code), there.language == parsed(code).language  # nb, no
+        is_same = one.lower() == code.lower()
+        return is_same, nearness(one, code), same_script, not there.region, there.region == usual, same_name
 
-def _agreement(code: str, known: str) -> int:
-    """The degree to which a known code is what another one asks for; 0: it is not."""
-    if language_of(code) != language_of(known):
-        return 0
-    asked, there = parsed(code), parsed(known)
-    same_script = script_of(code) == script_of(known)
-    if not same_script and (asked.script or asked.region) and (there.script or there.region or is_chinese(code)):
-        return 0
-    same_region = asked.region == there.region
-    usual = there.region == _usual(there.language, there.script)[2]
-    same_name = asked.language == there.language  # nb is nearer to nb than no is
-    return 1 + 16 * same_script + 8 * same_region + 4 * (not there.region) + 2 * usual + same_name
+    return max((one for one in known if one.lower() == code.lower() or nearness(one, code)), key=order, default=None)
 
 
 @functools.cache

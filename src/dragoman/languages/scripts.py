@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
-from dragoman.languages.codes import facts, language_of, parsed
+from dragoman.languages import codes
+from dragoman.languages.codes import closest, facts, language_of, nearness, parsed
 
 _SCRIPTS = {
     "Latin": "A-Za-z\xaa\xba\xc0-\u024f\u1e00-\u1eff",
@@ -91,6 +93,54 @@ def script_of_text(text: str, language: str = "") -> str:
         return "Jpan"
     simplified, traditional = han_variants(text)
     return "Hani" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
+
+
+def written_in(code: str, text: str) -> str:
+    """The code of a text's language, with the script of the text where the code says neither script nor region and the
+    language is written in several. Latin letters tell it by a word in small letters: names are in them everywhere.
+
+    >>> [written_in(*pair) for pair in (("zh", "請開啟"), ("sr", "Otvori datoteku."), ("sr", "Acme"), ("zh-CN", "請"))]
+    ['zh-Hant', 'sr-Latn', 'sr', 'zh-CN']
+    """
+    language, script, region, *_ = parsed(code)
+    if script or region or not several(code):
+        return code
+    script = script_of_text(text, code)
+    if script in ("", "Hani", codes.script_of(code)) or (script == "Latn" and not _SMALL.search(text)):
+        return code
+    return f"{language}-{script}"
+
+
+def several(code: str) -> bool:
+    """True for a language that is written in several scripts today.
+
+    >>> several("sr"), several("zh-TW"), several("de")
+    (True, True, False)
+    """
+    return parsed(code).language in _SEVERAL
+
+
+_SEVERAL = frozenset({
+    "az", "bs", "ha", "kk", "ku", "ky", "mn", "ms", "pa", "sd", "sr", "tg", "tk", "tt", "ug", "uz", "yue", "zh",
+})  # fmt: skip
+_SMALL = re.compile(r"(?<!\w)[a-z\u00df-\u024f]{2,}(?!\w)")
+
+
+def best_variant(texts: Mapping[str, str], wanted: str, least: int = 1) -> str | None:
+    """Of texts by the codes of their languages the code of the text nearest to the language that is wanted; None where
+    none is as near as `least` (`codes.nearness`).
+
+    >>> best_variant({"en": "screen", "pt-PT": "ecrã"}, "pt-BR"), best_variant({"pt-PT": "ecrã"}, "pt-BR", 2)
+    ('pt-PT', None)
+    """
+    written = {written_in(code, text): code for code, text in texts.items()}
+    best = closest(wanted, written)
+    return written[best] if best is not None and nearness(best, wanted) >= least else None
+
+
+SAME_STANDARD = 2
+"""The nearness that a translation needs: no European Portuguese among Brazilian. A source may be of any region: what
+counts is its text."""
 
 
 def han_variants(text: str) -> tuple[int, int]:

@@ -27,9 +27,18 @@ LIKELY = 0.01
 """Probability from which on a language is named."""
 
 
-def language(server: Server, code: str) -> str | None:
-    """The served language that a client's code stands for."""
-    return closest(code, dict.fromkeys(one for pair in server.service.runs for one in pair))
+def served_pair(server: Server, source: str, target: str) -> tuple[str | None, str | None]:
+    """The served languages that a client's codes stand for, None for others; `auto` stays.
+
+    Of several variants those are taken between which there is a way: `zh` is `zh-Hant` where that alone is a source.
+    """
+    served = server.service.languages()
+    is_auto = source.lower() == AUTO
+    reached = [tgt for src, targets in served.items() if is_auto or closest(source, [src]) for tgt in targets]
+    tgt = closest(target, reached) or closest(target, served)
+    if is_auto:
+        return AUTO, tgt
+    return closest(source, [src for src in served if tgt in served[src]]) or closest(source, served), tgt
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ def new_job(
 def correction(server: Server, source: str, target: str, text: str, translation: str) -> Correction:
     """A correction in a request. Raises ApiError for languages that are not served, or texts that are too long."""
     check_size(server, [text, translation])
-    src, tgt = language(server, source), language(server, target)
+    src, tgt = served_pair(server, source, target)
     if src is None or tgt is None:
         raise ApiError(400, f"{source if src is None else target} is not supported")
     return Correction(src, tgt, in_lines(text), translation.strip())

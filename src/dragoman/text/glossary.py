@@ -41,12 +41,12 @@ class Found(NamedTuple):
 def _terms(data: bytes, name: str, languages: tuple[str, str], plain: bool) -> Iterator[tuple[int, str, str]]:
     """(line, term, target) of the content of a file, of the kind that its name says; a side may be empty."""
     if kind_of(name) == ".tbx":
-        yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, *languages))
+        yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, languages))
         return
     is_table = kind_of(name) in table.SUFFIXES
     for rows in table.tables(data, name, languages) if is_table else [_lines(decoded(data, name)[0], name)]:
         terms = [row for row in rows if plain or not row.cells[0].startswith("#")]
-        named = None if plain else table.named_columns(terms, languages)
+        named = None if plain else table.named_columns(terms, languages, name)
         columns = named or table.Columns(*_columns(terms), heading=False)
         for line, cells in terms[int(columns.heading) :]:
             cells = [table.unquoted(cell) for cell in cells]  # spreadsheets quote tab-separated values, too

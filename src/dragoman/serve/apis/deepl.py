@@ -24,7 +24,7 @@ from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
-from dragoman.serve.requests import check_size, check_terms, language, new_job, planned, require, result_of
+from dragoman.serve.requests import check_size, check_terms, new_job, planned, require, result_of, served_pair
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
 from dragoman.serve.store import StoredGlossary
@@ -157,8 +157,7 @@ api = Api("DeepL", lambda error: {"message": error.message}, _complaint)
 def _languages(call: Call, given: Options) -> tuple[str, str]:
     """The languages of a request, as they are served; `auto` where no source is given. Raises ApiError for others, and
     for what cannot be done in them."""
-    tgt = language(call.server, given.target_lang)
-    src = language(call.server, given.source_lang) if given.source_lang else AUTO
+    src, tgt = served_pair(call.server, given.source_lang or AUTO, given.target_lang)
     if src is None:
         raise ApiError(400, "Value for 'source_lang' not supported.")
     if tgt is None or (src not in (AUTO, tgt) and tgt not in call.server.service.languages().get(src, ())):
@@ -368,7 +367,7 @@ def _dictionary(call: Call, given: Dictionary) -> tuple[tuple[str, str], str]:
 
 
 def _pair(call: Call, given: Pair | Dictionary) -> tuple[str, str]:
-    src, tgt = language(call.server, given.source_lang), language(call.server, given.target_lang)
+    src, tgt = served_pair(call.server, given.source_lang, given.target_lang)
     if src is None or tgt is None or (src, tgt) not in call.server.service.runs:
         raise ApiError(400, "Unsupported glossary source and target language pair")
     return src, tgt

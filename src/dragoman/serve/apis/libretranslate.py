@@ -17,7 +17,7 @@ from dragoman.languages.codes import names_of
 from dragoman.serve.api import Api, Call, Load
 from dragoman.serve.documents import Job
 from dragoman.serve.errors import CLIENT_GONE, ApiError
-from dragoman.serve.requests import check_size, correction, detect, language, new_job, planned, require
+from dragoman.serve.requests import check_size, correction, detect, new_job, planned, require, served_pair
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, Choices
 
@@ -102,8 +102,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
 
 def _languages(call: Call, source: str, target: str) -> tuple[str, str]:
     """The languages of a request, as they are served."""
-    src = AUTO if source.lower() == AUTO else language(call.server, source)
-    tgt = language(call.server, target)
+    src, tgt = served_pair(call.server, source, target)
     if src is None or tgt is None:
         raise ApiError(400, f"{source if src is None else target} is not supported")
     return src, tgt

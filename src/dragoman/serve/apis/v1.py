@@ -34,11 +34,11 @@ from dragoman.serve.requests import (
     check_terms,
     correction,
     detect,
-    language,
     new_job,
     planned,
     require,
     result_of,
+    served_pair,
     sources_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
@@ -66,16 +66,13 @@ api = Api("Dragoman", ApiError.as_dict, _complaint)
 def languages_of(call: Call, given: models.Pair, *, auto: bool) -> tuple[str, str]:
     """The languages of a request, as they are served. Raises ApiError for others."""
     served = call.server.service.languages()
-    codes = []
-    for name, code in (("source", given.source or AUTO), ("target", given.target)):
-        is_auto = name == "source" and code.lower() == AUTO
-        if is_auto and not auto:
-            raise ApiError(400, "source: missing: give a language code")
-        known = AUTO if is_auto else language(call.server, code)
-        if known is None:
-            raise ApiError(400, f"{name}: {code!r} is not served; there are {', '.join(sorted(served))}")
-        codes.append(known)
-    src, tgt = codes
+    source = given.source or AUTO
+    if source.lower() == AUTO and not auto:
+        raise ApiError(400, "source: missing: give a language code")
+    src, tgt = served_pair(call.server, source, given.target)
+    if src is None or tgt is None:
+        name, code = ("source", source) if src is None else ("target", given.target)
+        raise ApiError(400, f"{name}: {code!r} is not served; there are {', '.join(sorted(served))}")
     if src not in (AUTO, tgt) and tgt not in served.get(src, ()):
         raise ApiError(400, f"{src} to {tgt}: no model for it")
     return src, tgt
@@ -386,7 +383,8 @@ def add_correction(call: Call, given: models.Correction) -> dict[str, Any]:
 def corrections(call: Call, given: models.CorrectionsQuery) -> dict[str, Any] | Response:
     """Everybody's, your own, and what waits for your review."""
     call.corrector.require()
-    src, tgt = (language(call.server, code) or code for code in (given.source, given.target))
+    src, tgt = served_pair(call.server, given.source, given.target)
+    src, tgt = src or given.source, tgt or given.target
     chosen = call.corrector.seen(Filter(src, tgt, given.q, given.state))
     kept = call.server.store.corrections
     if given.format != "tmx":

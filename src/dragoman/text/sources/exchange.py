@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.errors import Error, show
+from dragoman.errors import show
 from dragoman.formats.base import Entry
 from dragoman.formats.bitext import po_entries, tmx_entries, xliff_entries
 from dragoman.text.lines import open_bytes
@@ -22,17 +22,12 @@ class TmxSource(SingleFileSource):
 
     type: Literal["tmx"] = "tmx"
     path: str  #: The file, plain or compressed.
-    src_lang: Code  #: Language code of the source, region left aside.
-    tgt_lang: Code  #: Language code of the target.
+    src_lang: Code  #: Language code of the source, any region of it.
+    tgt_lang: Code  #: Language code of the target; `pt-BR` leaves out what is `pt-PT`.
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            found = False
-            for entry in tmx_entries(stream, show(path), self.src_lang, self.tgt_lang):
-                found = True
-                yield _pair(entry)
-        if not found:
-            raise Error.EMPTY(f"no unit with both {self.src_lang} and {self.tgt_lang}", file=path)
+            yield from map(_pair, tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang)))
 
 
 @settings
