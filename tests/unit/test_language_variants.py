@@ -1,6 +1,8 @@
 """Variants are languages: regions and scripts in memories, glossaries, tables and corpora; rows of public reports."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.errors import raises_error
@@ -14,6 +16,7 @@ from dragoman.languages.codes import closest, nearness
 from dragoman.languages.identification import identify, likely_languages, source_language
 from dragoman.languages.scripts import best_variant, written_in
 from dragoman.pipeline.memory import TranslationMemory
+from dragoman.serve.requests import served_pair
 from dragoman.text.glossary import Glossary
 
 SERVED = [
@@ -252,3 +255,26 @@ def test_text_of_a_region_is_in_the_target_language_if_no_other_region_is_a_sour
 def test_chinese_without_letters_of_a_dialect_is_no_dialect() -> None:
     """py3langid has 449 of 1,500 lines of LibreOffice's interface in Taiwan as Cantonese, 96 as Wu."""
     assert [identify(text)[0] for text in ("請開啟檔案", "佢哋喺邊度呀？")] == ["zh", "yue"]
+
+
+WAYS = {"en": ["zh-Hans", "pt-BR"], "zh-Hant": ["en", "pt-BR"], "zh-Hans": [], "pt-PT": ["en"], "pt-BR": []}
+PAIRS = [
+    ("zh", "en", ("zh-Hant", "en")),  # the only Chinese that is translated from
+    ("en", "zh", ("en", "zh-Hans")),
+    ("en-GB", "zh-CN", ("en", "zh-Hans")),
+    ("auto", "pt", ("auto", "pt-BR")),
+    ("pt-BR", "en", ("pt-PT", "en")),
+    ("zh-CN", "en", ("zh-Hans", "en")),  # and there is no way, which is said
+    ("zh_HK", "pt", ("zh-Hant", "pt-BR")),
+    ("de", "en", (None, "en")),
+    ("en", "de", ("en", None)),
+    ("en", "en", ("en", "en")),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "pair"), PAIRS)
+def test_variants_of_a_request_are_those_between_which_there_is_a_way(
+    source: str, target: str, pair: tuple[str | None, str | None]
+) -> None:
+    server: Any = SimpleNamespace(service=SimpleNamespace(languages=lambda: WAYS))
+    assert served_pair(server, source, target) == pair
