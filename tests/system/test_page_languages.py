@@ -146,9 +146,25 @@ def test_a_code_is_read_as_it_is_written_beside_letters_from_right_to_left(code:
     assert page.inner_text(".word >> nth=0") == "استخدم"
 
 
+def test_what_is_said_in_another_direction_stands_by_itself(open_page: Open) -> None:  # noqa: F811
+    warnings = [{"kind": "marks-lost", "detail": "(", "text": ""}, {"kind": "numbers-lost", "detail": "17", "text": ""}]
+    answers = Answers(whole(ARABIC, SENTENCE, warnings=warnings), {"status": 400, "json": {"error": "text: no."}})
+    page = open_page("#en/ar/", before=with_languages(stream=answers))
+    page.select_option("#locale", "ar")
+    page.wait_for_selector("html[lang=ar]")
+    page.fill("#text", SENTENCE)
+    wait_done(page)
+    said = page.locator(".remarks .warning").all_inner_texts()
+    assert [one[one.index("\u2068") :] for one in said] == ["\u2068(\u2069", "\u206817\u2069"]
+    page.fill("#text", "x")
+    page.wait_for_selector(".error:has-text('text: no.')")
+    assert page.eval_on_selector(".notes .error", "(one) => getComputedStyle(one).unicodeBidi") == "plaintext"
+
+
 CODES_IN_TEXTS = {
     "نص (%s) و": ["(%s)"], "نص (%s": ["%s"], "نص Microsoft Word 2010 و": [], "نص، %s.": ["%s"], "نص %s %d و": ["%s %d"],
-    "قل \"--x\"، ثم": ["--x"], "%sنص": [], "بـ%s": ["%s"], "12 345": [],
+    "قل \"--x\"، ثم": ["--x"], "%sنص": [], "بـ%s": ["%s"],
+    "الFile% و": [], "(الملف file.txt)": [], "في C++، و": ["C++"], "12 345": [],
 }  # fmt: skip
 
 
@@ -427,9 +443,10 @@ def test_differences_and_other_words_are_of_whole_words(open_page: Open) -> None
 def test_a_text_is_cut_between_letters_and_counted_as_the_server_does(open_page: Open, server: Any) -> None:  # noqa: F811
     page = open_page()
     found = page.evaluate("""async () => {
-        const { beginning, ending, lengthOf } = await import("./page/characters.js");
+        const { beginning, ending, lengthOf, letters } = await import("./page/characters.js");
         const text = "है👩‍👧कि";
-        return [1, 2, 4, 5, 6, 7, 9].map((most) => [beginning(text, most), ending(text, most), lengthOf(text)]);
+        const both = (most) => [beginning, ending].map((of) => of(letters(text), most));
+        return [1, 2, 4, 5, 6, 7, 9].map((most) => [...both(most), lengthOf(text)]);
     }""")  # fmt: skip
     assert [one[2] for one in found] == [len("है👩‍👧कि")] * 7
     assert [one[0] for one in found] == ["", "है", "है", "है👩‍👧", "है👩‍👧", "है👩‍👧कि", "है👩‍👧कि"]

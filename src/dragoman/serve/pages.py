@@ -155,7 +155,7 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
         if made.src == tgt:
             notes.append(t("The text is in {language} already.", language=t.names([tgt])[tgt]))
         listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-        content = f'{languages}{text}<ul class="notes">{listed}</ul>{_form(call.request, given)}'
+        content = f'{languages}{text}<ul class="notes">{listed}</ul>{_form(call.request, given, made.src)}'
         return _html(call.request, "plain.html", content=content)
 
     return call.run(answer, tokens)
@@ -163,7 +163,7 @@ def translate(call: Call, given: Form) -> Awaitable[Response]:
 
 def _writing(code: str) -> str:
     """The attributes of an element with a text in a language; where that is not known its first letter says how."""
-    if code in ("", AUTO):
+    if code == AUTO:
         return 'dir="auto"'
     return f'lang="{escape(tag_of(code))}" dir="{direction_of(code)}" data-script="{script_of(code)}"'
 
@@ -176,8 +176,8 @@ def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
     return [t.known(words()["remarks"][kind], what="; ".join(of_kind)) for kind, of_kind in details.items()]
 
 
-def _form(request: Request, given: Form | None = None) -> str:
-    """The form that works without JavaScript, filled in as it was sent."""
+def _form(request: Request, given: Form | None = None, src: str = AUTO) -> str:
+    """The form that works without JavaScript, filled in as it was sent with a text in language `src`."""
     server: Server = request.app.state.server
     t, known = messages_for(request), server.service.languages()
     if not known:
@@ -189,8 +189,7 @@ def _form(request: Request, given: Form | None = None) -> str:
     key = f'<p><label>{escape(t("API key"))} <input name="api_key" type="password" autocomplete="off"></label></p>'
     limit = server.limits.text_characters
     label = escape(t("Text, up to {n} characters", n=t.number(limit)))
-    writing = _writing(given.source if given and given.source in known else AUTO)
-    text = f'rows="8" {writing} required>{escape(given.text if given else "")}'
+    text = f'rows="8" {_writing(src)} required>{escape(given.text if given else "")}'
     return f"""<form class="panel" action="plain?lang={t.locale}" method="post" accept-charset="utf-8">
 <p><label>{escape(t("From"))} {_select("source", sources, given.source if given else AUTO)}</label>
 <label>{escape(t("To"))} {_select("target", targets, given.target if given else "")}</label></p>

@@ -7,14 +7,14 @@ export const cut = (text, from, to) => chars(text).slice(from, to).join("");
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 export const letters = (text) => Array.from(graphemes.segment(text), (one) => one.segment);
 
-// As many whole letters as are in so many characters, from the first on.
-function within(all, most) {
+// As many whole parts of a text (letters, words) as are in so many characters, from its beginning or its end.
+function within(parts, most) {
   let length = 0;
-  const end = all.findIndex((one) => (length += lengthOf(one)) > most);
-  return end < 0 ? all : all.slice(0, end);
+  const end = parts.findIndex((one) => (length += lengthOf(one)) > most);
+  return end < 0 ? parts : parts.slice(0, end);
 }
-export const beginning = (text, most) => within(letters(text), most).join("");
-export const ending = (text, most) => within(letters(text).reverse(), most).reverse().join("");
+export const beginning = (parts, most) => within(parts, most).join("");
+export const ending = (parts, most) => within([...parts].reverse(), most).reverse().join("");
 
 // Places in a text, each grown to whole ones of its parts.
 export function grown(places, parts) {
@@ -42,7 +42,7 @@ function* words(text) {
 
 // What is written from left to right and has a sign at an edge (`%s`, `{name}`, `--help`, `C++`): beside letters from right
 // to left the sign would go to the other side.
-const LATIN = /(?:(?<![\p{L}\p{M}\p{N}])|(?=[^A-Za-z0-9]))[!-~]*[A-Za-z][!-~]*(?: [!-~]+)*(?![\p{L}\p{M}\p{N}])/gu;
+const LATIN = /[!-~]*[A-Za-z][!-~]*(?: [!-~]+)*(?![\p{L}\p{M}\p{N}])/gu;
 const count = (text, one) => text.split(one).length;
 
 function bare(run) {
@@ -64,7 +64,8 @@ export function stretchesOf(text, direction) {
   };
   for (const match of direction === "rtl" ? text.matchAll(LATIN) : []) {
     const code = bare(match[0]), start = match.index + match[0].indexOf(code);
-    if (!/^[^A-Za-z0-9]|[^A-Za-z0-9]$/.test(code)) continue;
+    const isInWord = /^[A-Za-z0-9]/.test(code) && /[\p{L}\p{M}\p{N}]$/u.test(text.slice(0, start));
+    if (isInWord || !/^[^A-Za-z0-9]|[^A-Za-z0-9]$/.test(code)) continue;
     add(start, false);
     add(start + code.length, true);
   }

@@ -1,6 +1,6 @@
 // Where one text differs from another, word by word.
 import { html } from "./htm-preact.js";
-import { beginning, ending, lengthOf, pieces, stretchesOf } from "./characters.js";
+import { beginning, ending, lengthOf, letters, pieces, stretchesOf } from "./characters.js";
 import { t } from "./messages.js";
 import { isolated } from "./output.js";
 
@@ -47,7 +47,7 @@ function common(rows, columns) {
 // Words that are missing, struck through; readers of screens are told that they are.
 function Missing({ text }) {
   const words = text.trim();
-  const what = lengthOf(words) > 2 * CONTEXT ? `${beginning(words, CONTEXT)} …` : words;
+  const what = lengthOf(words) > 2 * CONTEXT ? `${beginning(letters(words), CONTEXT)} …` : words;
   return html`<del aria-hidden="true">${what}</del><span class="hidden">${t("(without: {what})", { what })}</span>`;
 }
 
@@ -61,15 +61,16 @@ export function Differences({ text, other, direction }) {
   const first = all.findIndex(differ), last = all.findLastIndex(differ);
   const as = (shown) => isolated(shown, direction);
   if (first < 0) return as(text);
-  const joined = (part) => part.flatMap((one) => one.made).join("");
-  const before = joined(all.slice(0, first)), after = joined(all.slice(last + 1));
+  const made = (part) => part.flatMap((one) => one.made);
+  const [before, after] = [all.slice(0, first), all.slice(last + 1)].map(made);
+  const isFar = (words) => lengthOf(words.join("")) > 2 * CONTEXT;
   const shown = (one) => {
-    if (!differ(one)) return as(joined([one]));
+    if (!differ(one)) return as(one.made.join(""));
     if (visible(one.made)) return one.made.map((word) => (word.trim() ? html`<mark>${as(word)}</mark>` : word));
     const lost = one.old.join("");
     return html`${lost.match(/^\s*/)[0]}<${Missing} text=${lost} />${one.made.join("") || lost.match(/\s*$/)[0]}`;
   };
-  return html`${as(lengthOf(before) > 2 * CONTEXT ? `… ${ending(before, CONTEXT)}` : before)}${
+  return html`${as(isFar(before) ? `… ${ending(before, CONTEXT)}` : before.join(""))}${
     all.slice(first, last + 1).map(shown)}${
-    as(lengthOf(after) > 2 * CONTEXT ? `${beginning(after, CONTEXT)} …` : after)}`;
+    as(isFar(after) ? `${beginning(after, CONTEXT)} …` : after.join(""))}`;
 }

@@ -6,6 +6,7 @@ import { words } from "./words.js";
 const DOUBTS = [0.3, 0.5];
 const SHOWN = 2; // remarks that stand there unfolded
 const DETAILS = 4; // details of a remark
+const FROM_RIGHT = /[\u0590-\u08ff]/; // any letter of Hebrew, Arabic, Syriac, Thaana, N'Ko
 
 const overlap = ([a, b], [c, d]) => a < d && c < b;
 
@@ -29,12 +30,15 @@ export function doubtOf(found, from, to) {
   return { doubt: DOUBTS.findIndex((bound) => value < bound), value };
 }
 
+// A piece of a text inside of a sentence that may be written in the other direction (first strong isolate).
+const apart = (text) => (document.documentElement.dir === "rtl" || FROM_RIGHT.test(text) ? `\u2068${text}\u2069` : text);
+
 // Remarks of one kind as one, with the details of all of them.
 export function together(remarks) {
   const kinds = Map.groupBy ? Map.groupBy(remarks, (one) => one.kind) : remarks.reduce((map, one) => map.set(one.kind, [...(map.get(one.kind) ?? []), one]), new Map());
   return [...kinds].map(([kind, all]) => {
     const details = [...new Set(all.map((one) => one.detail).filter(Boolean))];
-    const what = details.slice(0, DETAILS).join("; ") + (details.length > DETAILS ? " …" : "");
+    const what = details.slice(0, DETAILS).map(apart).join("; ") + (details.length > DETAILS ? " …" : "");
     return kind in words.remarks ? t.known(words.remarks[kind], { what }) : all[0].text;
   });
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { announce } from "./announcer.js";
 import { ApiCall } from "./api_call.js";
-import { beginning, cut, lengthOf } from "./characters.js";
+import { beginning, cut, lengthOf, letters } from "./characters.js";
 import { Choice } from "./choice.js";
 import { CorrectionsPanel, Draft, keep, rightsOf, Similar, undo, whatFor } from "./corrections.js";
 import { Differences } from "./differences.js";
@@ -153,7 +153,7 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
     <div class="panes">
       <div class="pane">
         ${over > 0 && html`<div class="notes" id="over"><p class="error" role="alert">${t.n(over, "{n} character too many: nothing is translated until the text is shorter.", "{n} characters too many: nothing is translated until the text is shorter.")}</p>
-          <div class="row"><button onClick=${() => typeOver(beginning(text, limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
+          <div class="row"><button onClick=${() => typeOver(beginning(letters(text), limit), setText)}>${t("Cut it after {n} characters", { n: limit })}</button>
           ${limits?.documents && html`<button onClick=${() => sendDocument(textFile(text))}>${t("Translate it as a document")}</button>`}</div></div>`}
         <div class="field">
           <div class="backdrop" ...${written} aria-hidden="true"><${Marked} text=${text} places=${over > 0 ? [[limit, length]] : linked.source} words=${over <= 0} name=${over > 0 ? "over" : ""} /></div>
@@ -166,7 +166,7 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
           ${bar.targets.filter((code) => code !== target).slice(0, 3).map((code) => html` <button onClick=${() => setTarget(code)}>${t("Translate it to {language}", { language: nameOf(code) })}</button>`)}</p></div>`}
         <div class="tools">
           <button onClick=${() => typeOver("", setText)} disabled=${!text}>${t("Clear")}</button>
-          <${Speak} what="text" text=${text} language=${realSource} name=${nameOf(realSource)} />
+          <${Speak} what="text" text=${text} language=${realSource && writing(realSource).lang} name=${nameOf(realSource)} />
           <span class=${`counter${over > 0 ? " over" : ""}`}><bdi dir="ltr">${t.number(length)} / ${t.number(limit)}</bdi>${over > 0 ? `: ${t("too long")}` : ""}</span>
         </div>
       </div>
@@ -184,7 +184,7 @@ export function TextView({ bar, languages, limits, text, setText, glossaries, ha
         ${isWhole && html`<${Remarks} found=${found} />`}
         <div class="tools">
           <button onClick=${copy} disabled=${!isWhole || !found.text || isBeside}>${t("Copy")}</button>
-          <${Speak} what="translation" text=${isWhole ? found.text : ""} language=${target} name=${nameOf(target)} />
+          <${Speak} what="translation" text=${isWhole ? found.text : ""} language=${writing(target).lang} name=${nameOf(target)} />
           ${rights.may_correct && html`<button onClick=${() => setDraft({ text, source: found.source, target, made: madeOf(found), translation: found.text })} disabled=${!isWhole || !found.text || draft !== null}>${t("Correct")}</button>`}
         </div>
         ${isWhole && found.alternatives.length > 0 && !isBeside && html`
