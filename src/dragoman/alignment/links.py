@@ -5,7 +5,6 @@ An alignment takes a pair of texts with their words and gives links, whatever it
 """
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.text.glossary import Found
+from dragoman.text.lookup import occurrences
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.words import Word, words
 
@@ -92,7 +92,7 @@ def with_terms_linked(pair: AlignedPair, links: Links, terms: Sequence[Found]) -
     free = np.ones(len(pair.tgt_words), dtype=bool)
     for term in terms:
         columns = [number for number, word in enumerate(pair.src_words) if term.start <= word.start < term.end]
-        places = [match.span() for match in re.finditer(re.escape(term.target), pair.tgt, re.IGNORECASE)]
+        places = list(occurrences(term.target, pair.tgt))
         rows = [
             [row for row, word in enumerate(pair.tgt_words) if start <= word.start < end and free[row]]
             for start, end in places

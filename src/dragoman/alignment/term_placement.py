@@ -28,7 +28,8 @@ from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
-from dragoman.text.words import MARKS, Word, borders, is_letter, places
+from dragoman.text.lookup import words_like
+from dragoman.text.words import MARKS, Word, borders, is_letter
 
 # All in nats, tuned on the terms of LibreOffice's help (docs/log.md).
 RENDERED = 0.8
@@ -435,7 +436,7 @@ def _with_text(placed: Placed, span: Word, new: str) -> Placed:
 
 
 def _occurrences(text: str, target: str) -> list[Word]:
-    return places(target, text, re.IGNORECASE)
+    return words_like(target, text)
 
 
 def _overlap(one: Word, other: Word) -> bool:

@@ -1,28 +1,24 @@
-"""Characters that nobody sees: a model that has not met them in a word takes the word for another one.
+"""Texts are read as they look: a model that has not met a mark that nobody sees in a word takes the word for another.
 
-Soft hyphens, and zero-width spaces and joiners, come from web pages and word processors. They are left out of what the
-model reads, but for the scripts that are written with them, and in emoji.
+The same goes for an accent as a character of its own, for full-width letters and half-width kana. A model that knows a
+spelling better than the usual one, as it was trained on it, reads that.
 """
 
-import re
 from collections.abc import Sequence
 
 from dragoman.inference.translation import NBest, Translation
-
-_OTHERS = "[^\0-\u058f\u1e00-\u206f\u2c60-\u2c7f\ua720-\ua7ff]"
-"""Characters of scripts other than Latin, Greek, Cyrillic and Armenian, which may need joiners."""
-_INVISIBLE = re.compile(f"(?<!{_OTHERS})[\xad\u200b-\u200d\u2060\ufeff]+(?!{_OTHERS})")
+from dragoman.text.invisible import as_seen, visible
+from dragoman.text.tokenizers.base import Tokenizer
 
 
-def visible(text: str) -> str:
-    """The text without characters that nobody sees.
+def read_as(text: str, tokenizer: Tokenizer) -> str:
+    """The text without what nobody sees; as it looks, where that is of no more tokens."""
+    seen, written = as_seen(text), visible(text)
+    if seen == written:
+        return written
+    return seen if len(tokenizer.encode(seen)) <= len(tokenizer.encode(written)) else written
 
-    >>> visible("Wasch\\xadmaschine\\u200b"), visible("می\\u200cخواهم") == "می\\u200cخواهم"
-    ('Waschmaschine', True)
-    """
-    return _INVISIBLE.sub("", text)
 
-
-def as_it_looks(n_best: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
+def as_it_looks(n_best: NBest, tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[Translation]]:
     """The translations of each sentence as it looks."""
-    return n_best([visible(text) for text in sentences])
+    return n_best([read_as(text, tokenizer) for text in sentences])

@@ -20,8 +20,10 @@ from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
 from dragoman.progress import say
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.case import upper
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import source_of_file
+from dragoman.text.lookup import lookup_form
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.words import folded
@@ -40,6 +42,9 @@ _POSTINGS = 50_000
 
 _RECENT = 1000
 """Entries that came after the index was made, at most; with more it is made anew."""
+
+FEWEST_CAPITALS = 4
+"""Letters of a text in capitals, at least, that may be one in small letters: fewer are an acronym (`US`, us)."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
@@ -62,10 +67,15 @@ class TranslationMemory:
     ['Open file']
     """
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Sequence[tuple[str, str]], tgt_lang: str = "") -> None:
         """Of several entries with one source the last one counts. An entry of several lines is of these lines: other
         white space makes no difference."""
+        self.tgt_lang = tgt_lang
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
+        self._spelt = {key: src for src in self._exact if (key := lookup_form(src)) != src}
+        """Sources by the form in which they are looked up, where it is another one; those of removed entries stay."""
+        self._uncased: dict[str, str] | None = None
+        """Sources by their form without case. Made when a text in capitals comes."""
         self._breaks = {words for src in self._exact for words in _beside_breaks(src)}
         """The words before and after each line break in a source; those of removed entries stay."""
         self._numbered: dict[str, dict[str, None]] = {}
@@ -88,6 +98,7 @@ class TranslationMemory:
             self._breaks.update(_beside_breaks(src))
             if src not in self._exact:
                 self._note_numbers(src)
+                self._spelt[lookup_form(src)], self._uncased = src, None
                 self._recent = (*self._recent, src)
                 if len(self._recent) > _RECENT:
                     self._indexed = None
@@ -97,7 +108,7 @@ class TranslationMemory:
         """Take the entry of a source out, if there is one. Other threads may look up meanwhile."""
         src = in_lines(src)
         with self._changing:
-            key = _NUMBER.sub("\0", src)
+            key = _numbered(src)
             if self._exact.pop(src, None) is not None and key in self._numbered:
                 with self._numbering:
                     self._numbered[key].pop(src, None)
@@ -105,7 +116,7 @@ class TranslationMemory:
     def _note_numbers(self, src: str) -> None:
         if _NUMBER.search(src):
             with self._numbering:
-                self._numbered.setdefault(_NUMBER.sub("\0", src), {})[src] = None
+                self._numbered.setdefault(_numbered(src), {})[src] = None
 
     def _index(self) -> "tuple[_Index, tuple[str, ...]]":
         """The index, and the sources that are not in it. Either may hold sources whose entries were removed."""
@@ -130,35 +141,50 @@ class TranslationMemory:
         pairs = settled_pairs(path, languages)
         if not pairs:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
-        return cls(pairs)
+        return cls(pairs, languages[1])
 
     def exact(self, text: str) -> str | None:
-        """The translation of a text that is in the memory, but for white space and the values of numbers."""
+        """The translation of a text that is in the memory, but for white space, the values of numbers, and spellings
+        that read the same (`text/lookup.py`). That of a text in capitals is in capitals, too."""
         lines, line = in_lines(text) if self._breaks else "", _spaced(text)
         found = self._of(lines) if "\n" in lines else None
-        return self._of(line) if found is None else found
+        found = self._of(line) if found is None else found
+        return self._in_capitals(line) if found is None and line.isupper() else found
+
+    def _in_capitals(self, text: str) -> str | None:
+        if sum(map(str.isalpha, text)) < FEWEST_CAPITALS:
+            return None
+        with self._changing:
+            if self._uncased is None:
+                self._uncased = {_uncased(src): src for src in self._exact}
+            tgt = self._exact.get(self._uncased.get(_uncased(text), ""))
+        return None if tgt is None else upper(tgt, self.tgt_lang)
 
     def breaks_inside(self, before: str, after: str) -> bool:
         """False if no entry has a line break between the end of one text and the beginning of another."""
         return bool(self._breaks) and (*before.rsplit(None, 1)[-1:], *after.split(None, 1)[:1]) in self._breaks
 
     def _of(self, text: str) -> str | None:
-        if (found := self._exact.get(text)) is not None:
-            return found
+        form = lookup_form(text)
+        for src in (text, form, self._spelt.get(form, "")):
+            if (found := self._exact.get(src)) is not None:
+                return found
         with self._numbering:
-            src = next(iter(self._numbered.get(_NUMBER.sub("\0", text), ())), None)
-        tgt = None if src is None else self._exact.get(src)
-        return None if src is None or tgt is None else _with_numbers(src, tgt, text)
+            entry = next(iter(self._numbered.get(_numbered(text), ())), None)
+        tgt = None if entry is None else self._exact.get(entry)
+        return None if entry is None or tgt is None else _with_numbers(lookup_form(entry), tgt, form)
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
         check()
-        text = _spaced(text)
+        form = _uncased(_spaced(text))
         index, recent = self._index()
-        sources = (*(index.texts[row] for row in index.candidates(text, least)), *recent)
+        sources = (*(index.texts[row] for row in index.candidates(form, least)), *recent)
         entries = {src: tgt for src in sources if (tgt := self._exact.get(src)) is not None}
-        found = process.extract(text, entries.keys(), scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
-        return [Match(src, entries[src], score / 100) for src, score, _ in found]
+        found = process.extract(
+            form, {src: _uncased(src) for src in entries}, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least
+        )
+        return [Match(src, entries[src], score / 100) for _, score, src in found]
 
 
 class LayeredMemory:
@@ -255,6 +281,14 @@ def _with_numbers(src: str, tgt: str, text: str) -> str | None:
     return _NUMBER.sub(lambda match: changed[match.group()], tgt)
 
 
+def _uncased(text: str) -> str:
+    return lookup_form(text, cased=False)
+
+
+def _numbered(text: str) -> str:
+    return _NUMBER.sub("\0", lookup_form(text))
+
+
 def _words(text: str) -> list[str]:
     return [word for word in folded(text) if not word.isdigit()]
 
@@ -268,9 +302,10 @@ class _Index:
         number_of = ids.setdefault
         words: list[int] = []
         counts = np.empty(len(texts), dtype=np.int32)
-        for row, text in enumerate(texts):
-            found = {number_of(word, len(ids)) for word in _words(text)}
-            counts[row] = len(found)
+        self.lengths = np.empty(len(texts), dtype=np.int32)
+        for row, form in enumerate(map(_uncased, texts)):
+            found = {number_of(word, len(ids)) for word in _words(form)}
+            counts[row], self.lengths[row] = len(found), len(form)
             words.extend(found)
         self.ids = ids
         flat = np.array(words, dtype=np.int32)
@@ -278,7 +313,6 @@ class _Index:
         order = np.argsort(flat, kind="stable")
         self.rows = rows[order]
         self.starts = np.searchsorted(flat[order], np.arange(len(ids) + 1))
-        self.lengths = np.array([len(text) for text in texts], dtype=np.int32)
 
     def candidates(self, text: str, least: float) -> np.ndarray:
         """Rows that may be so much like a text: of about its length, with most of its words."""

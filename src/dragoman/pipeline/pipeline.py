@@ -4,6 +4,7 @@
       is cut into sentences, or lines, and put together again   splitter.py
       each of which
         the memory may have already                             memory.py
+        is read as it looks                                     invisible.py
         the glossary may have as a term                         pipeline.py
         is told how sure the model is of it                     confidence.py
         is read in lower case where it is in capitals           capitals.py
@@ -127,11 +128,11 @@ class Pipeline:
             search, keep=self.keep, guard=self.guard, warn=warn, fallback=own, splitter=self.splitter
         )
         stage: NBest = functools.partial(in_lower_case, guarded.n_best, languages=self.splitter.languages)
-        stage = functools.partial(as_it_looks, stage)
         if self.calibration is not None:
             stage = functools.partial(with_confidence, stage, self.own, self.calibration, self.min_confidence)
         if own.glossary is not None:
             stage = functools.partial(as_whole_terms, stage, own.glossary)
+        stage = functools.partial(as_it_looks, stage, own.tokenizers.src)
         return stage if self.memory is None else functools.partial(from_memory, stage, self.memory, self.n_best)
 
     @functools.cached_property

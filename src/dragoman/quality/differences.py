@@ -15,6 +15,7 @@ from dragoman.quality.metrics import FloatArray
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
+from dragoman.text.lookup import occurrences
 from dragoman.text.words import folded, is_of_letters, split_words, words
 
 LENGTH = 1.35
@@ -97,7 +98,7 @@ def term(it: Sentence) -> str:
     lost = [
         target
         for target in dict.fromkeys(wanted)
-        if any(target.lower() in ref.lower() for ref in it.refs) and target.lower() not in it.hyp.lower()
+        if any(any(occurrences(target, ref)) for ref in it.refs) and not any(occurrences(target, it.hyp))
     ]
     return f"terms lost: {', '.join(lost)}" if lost else ""
 

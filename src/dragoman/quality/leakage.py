@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from dragoman.quality.test_set import TestSet
+from dragoman.text.lookup import lookup_form
 from dragoman.text.words import folded
 
 GRAM = 3  # words of an n-gram
@@ -12,12 +13,12 @@ FEWEST = 5  # a sentence of fewer n-grams is compared as a whole only: short sen
 
 
 def key(text: str) -> str:
-    """The words of a sentence without case, punctuation and spaces.
+    """The words of a sentence without case, punctuation and spaces, in the form in which texts are looked up.
 
     >>> key("A man, walking. "), key("你好！")
     ('a man walking', '你 好')
     """
-    return " ".join(folded(text.casefold()))
+    return " ".join(folded(lookup_form(text, cased=False)))
 
 
 class Leakage:

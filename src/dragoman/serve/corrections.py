@@ -2,12 +2,12 @@
 
 import sqlite3
 import time
-import unicodedata
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from dragoman.pipeline.memory import in_lines
 from dragoman.serve.database import Database
+from dragoman.text.lookup import lookup_form
 
 Mode = Literal["off", "own", "review", "everybody"]
 """The texts that corrections are used for: their author's alone; everybody's after a review; everybody's at once."""
@@ -245,4 +245,4 @@ def _place(author: str | None) -> str:
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return lookup_form(text, cased=False)

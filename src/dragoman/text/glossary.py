@@ -1,7 +1,8 @@
 """Terms with a fixed translation, from a table of two columns or more, from lines, or from a TBX.
 
 A line of one column is a term that stays as it is. A term written in lower case is found in any case; one with capitals
-only as it is written. Longer terms are found before shorter ones in them, none inside of a placeholder.
+only as it is written; both in each spelling that reads the same (`text/lookup.py`). Longer terms are found before
+shorter ones in them, none inside of a placeholder.
 """
 
 import functools
@@ -21,8 +22,8 @@ from dragoman.formats.bitext import tbx_entries
 from dragoman.formats.encoding import decoded
 from dragoman.progress import say
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
+from dragoman.text.lookup import lookup_form, occurrences, words_like
 from dragoman.text.placeholders import span_ranges
-from dragoman.text.words import is_alone
 
 START = 4
 """First letters of a term, by which it is looked for."""
@@ -198,17 +199,15 @@ class Glossary:
     def _occurrences(self, text: str) -> Iterator[tuple[int, int, int, str]]:
         """(start, rank, end, term) of all that is spelled like a term, be it inside of another; longer terms rank
         before shorter ones."""
-        folded = _folded(text)
+        forms = {cased: lookup_form(text, cased=cased) for cased in (True, False)}
         starts = {
-            one[at : at + size] for one in {text, folded} for size in range(1, START + 1) for at in range(len(one))
+            one[at : at + size] for one in set(forms.values()) for size in range(1, START + 1) for at in range(len(one))
         }
         for rank, term, key in (entry for start in starts & self._by_start.keys() for entry in self._by_start[start]):
             check()
-            if key in (folded if term == term.lower() else text):  # most are not: one look spares a pattern
-                for match in _spelling(term).finditer(text):
-                    start, end = match.span(1)
-                    if is_alone(text, start, end):
-                        yield start, rank, end, term
+            if key in forms[_is_cased(term)]:  # most are not
+                for start, end in words_like(term, text, cased=_is_cased(term)):
+                    yield start, rank, end, term
 
     def said(self, text: str, translation: str) -> list[tuple[int, int]]:
         """Characters of a translation, from and to, that spell a term of the text.
@@ -217,7 +216,9 @@ class Glossary:
         [(2, 11)]
         """
         targets = {term.target for term in self.find(text)}
-        return sorted(match.span() for target in targets for match in re.finditer(re.escape(target), translation))
+        return sorted(
+            (start, end) for term in targets for start, end in occurrences(term, translation, cased=_is_cased(term))
+        )
 
     def held_together(self, text: str) -> str:
         """The text with HELD for each space inside of a term."""
@@ -231,7 +232,7 @@ class Glossary:
         found: dict[str, list[tuple[int, str, str]]] = {}
         for rank, term in enumerate(sorted(self.targets, key=len, reverse=True)):
             check()
-            key = _folded(term) if term == term.lower() else term
+            key = lookup_form(term, cased=_is_cased(term))
             found.setdefault(key[:START], []).append((rank, term, key))
         return found
 
@@ -249,12 +250,6 @@ def _fault(term: str, target: str) -> str:
     return ""
 
 
-def _folded(text: str) -> str:
-    """The common form of all spellings of a text that `re.IGNORECASE` takes for one."""
-    return text.replace("ı", "i").replace("İ", "i").casefold()
-
-
-@functools.lru_cache(20_000)  # a server sees glossaries without end
-def _spelling(term: str) -> re.Pattern[str]:
-    """Finds it, as group 1, wherever it begins."""
-    return re.compile(f"(?=({re.escape(term)}))", re.IGNORECASE if term == term.lower() else 0)
+def _is_cased(term: str) -> bool:
+    """True for a term that is found only as it is written."""
+    return term != term.lower()

@@ -29,7 +29,7 @@ _SPACED, _UNSPACED = re.compile(r"\S+"), re.compile(f"[{UNSPACED}]")
 # Of most text each character is a cluster by itself: that goes without `regex`, which takes twice as long.
 _MAY_JOIN = re.compile(
     "[^\0-\u00ac\u00ae-\u00b6\u00b8-\u02ff\u0370-\u0482\u048a-\u055a\u0560-\u0590\u1e00-\u200b\u200e-\u205f"
-    "\u2070-\u20cf\u2100-\u22ff\u2460-\u25ff\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff00-\uffef]"
+    "\u2070-\u20cf\u2100-\u22ff\u2460-\u25ff\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff00-\uff9d\uffa0-\uffef]"
 )
 _SIMPLE_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
 _SIMPLE = re.compile(_SIMPLE_WORD), re.compile(rf"{_SIMPLE_WORD}|[^\w\s]")
@@ -101,6 +101,15 @@ def borders(text: str) -> Container[int]:
     return frozenset([0, *(match.end() for match in _CLUSTERS.finditer(text))])
 
 
+def clusters(text: str) -> list[str]:
+    """The letters and marks of a text.
+
+    >>> clusters("करें")
+    ['क', 'रें']
+    """
+    return list(_CLUSTERS.findall(text)) if _MAY_JOIN.search(text) else list(text)
+
+
 @functools.cache
 def is_letter(character: str) -> bool:
     """True for a letter, a digit, or a sign that belongs to the letter before it.
@@ -127,17 +136,75 @@ def tells_words(letter: str) -> bool:
 
 
 def is_alone(text: str, start: int, end: int) -> bool:
-    """True if what begins or ends in a letter does so at the edge of a word, and no sign of a letter follows.
+    """True if what begins or ends in a letter does so at the edge of a word, and no sign of a letter follows. A Korean
+    noun has its particles behind it; Thai, Lao, Khmer and Burmese have no spaces, but syllables.
 
-    >>> is_alone("करें", 0, 2), is_alone("我是Tom吗", 2, 5), is_alone("Anna", 1, 4)
-    (False, True, False)
+    >>> is_alone("करें", 0, 2), is_alone("我是Tom吗", 2, 5), is_alone("Anna", 1, 4), is_alone("서울에서", 0, 2)
+    (False, True, False, True)
     """
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if end not in borders(text):
         return False
     if tells_words(text[start]) and (before == "_" or tells_words(before)):
         return False
-    return not (tells_words(text[end - 1]) and (after == "_" or tells_words(after)))
+    if not tells_words(text[end - 1]):
+        return not (_SYLLABIC.match(text[end - 1]) and _goes_on(text, start, end))
+    return not (after == "_" or tells_words(after)) or _has_particle(text[start:end], text[end : end + 30])
+
+
+_SYLLABIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a1-\u30fa]")
+_OPEN_SYLLABLE = re.compile(
+    "[\u0e31\u0e32\u0e34-\u0e39\u0e47-\u0e4b\u0eb1\u0eb2\u0eb4-\u0ebb\u0ec8-\u0ecb][\u0e48-\u0e4b\u0ec8-\u0ecb]?$"
+    "|[\u17b6-\u17c5\u17d0]$|[\u102b-\u1035\u1000-\u1021]$"
+)
+"""The end of a syllable that may have one more consonant."""
+_END_OF_SYLLABLE = re.compile(
+    "[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece]|[\u30fc\u30a1\u30a3\u30a5\u30a7\u30a9\u30e3\u30e5\u30e7]"
+)
+"""A vowel or a tone of the letter before; in Japanese a long vowel and small letters."""
+_LAST_CONSONANT = re.compile(
+    "(?![กขคตปผพ][รลว][ะ-ฺ็-๎])[ก-งจชซญ-นบปพฟภมยรลวศ-สฬ](?![ะ-ฺ็-๎])|[ກງຍດນບມວຣ](?![\u0eb0-\u0ebd\u0ec8-\u0ece])"
+    "|[\u1780-\u17a2](?![\u17b4-\u17d3])|[\u1000-\u1021]\u103a(?!\u1039)"
+)
+"""A consonant without a vowel: of the syllable before it (two that begin one, `กร`, are left alone)."""
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """True where a syllable of a script without spaces begins before `start`, or may end after `end`."""
+    if text[start - 1 : start] and text[start - 1] in "เแโใไເແໂໃໄ":
+        return True
+    if _END_OF_SYLLABLE.match(text, end):
+        return True
+    return bool(_OPEN_SYLLABLE.search(text[max(start, end - 2) : end]) and _LAST_CONSONANT.match(text, end))
+
+
+_AFTER_ALL = (
+    "에서 에게서 에게 에 의 도 만 까지 부터 보다 처럼 마다 밖에 뿐 대로 만큼 마저 조차 "
+    "한테서 한테 께서 하고 같이 입니다 입니까 이다 인"
+)
+_AFTER_CONSONANT = "은 이 을 과 으로 이나 이란 이랑 이며 이고 이라 이든"
+_AFTER_VOWEL = "는 가 를 와 로 나 란 랑 며 고 라 든"
+_AFTER_ONE = "에서 에게서 에게 까지 부터 보다 처럼 마다 으로 은 는 을 를 입니다"
+"""Particles that may stand behind a noun of one syllable: others are as often the end of another word."""
+_PARTICLE = "|".join(sorted(f"{_AFTER_ALL} {_AFTER_CONSONANT} {_AFTER_VOWEL}".split(), key=len, reverse=True))
+_PARTICLES = re.compile(rf"({_PARTICLE})(?:{_PARTICLE})*(?![\w])")
+
+
+def _has_particle(noun: str, rest: str) -> bool:
+    """True for a Korean noun, or one in Latin letters, with Korean particles behind it. Which particle stands there
+    depends on the noun's last sound."""
+    noun, rest = unicodedata.normalize("NFC", noun[-6:]), unicodedata.normalize("NFC", rest)
+    if (match := _PARTICLES.match(rest)) is None:
+        return False
+    first = match[1]
+    if not "가" <= noun[-1] <= "힣":
+        return True
+    last_sound = (ord(noun[-1]) - ord("가")) % 28
+    if len(noun) == 1 and first not in _AFTER_ONE.split():
+        return False
+    if first in _AFTER_VOWEL.split() and last_sound:
+        return first == "로" and last_sound == 8  # ㄹ
+    return last_sound > 0 or first not in _AFTER_CONSONANT.split()
 
 
 def places(word: str, text: str, flags: int = 0) -> list[Word]:
