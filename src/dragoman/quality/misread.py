@@ -1,0 +1,223 @@
+"""Text that was read in another encoding than it is written in (mojibake), and its repair.
+
+Whatever pair of encodings did it: the text is written in the one that it was read in, and read in each that its
+language has. The reading counts that is far more probable as text of the language: by its letters (their ranks in
+`languages/letters.toml`, the levels of East Asian standards), by marks that no text has, and by capitals inside of
+words. UTF-8 read as anything is one of the pairs.
+"""
+
+import functools
+import math
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+from dragoman.languages.codes import language_of, script_of
+
+LETTERS: dict[str, str] = tomllib.loads(
+    Path(__file__).parent.parent.joinpath("languages", "letters.toml").read_text(encoding="utf-8")
+)
+MARGIN, MARGIN_OF_MANY, MANY = 6.0, 2.0, 3
+"""Nats by which a reading has to be more probable; after so many lines that another reading has mended, fewer do."""
+UNUSUAL = (4.0, 8.0)
+"""Nats more for two encodings that are less often taken for each other than UTF-8, or what is read as Windows-1252: for
+those in `_OFTEN`, and for others."""
+_OFTEN = frozenset({"cp1251", "koi8-r", "koi8-u", "cp866", "gb18030", "cp950", "cp932", "euc_jp", "cp949", "cp1250"})
+
+_READ_AS = (
+    "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "iso8859-2", "iso8859-5",
+    "iso8859-6", "iso8859-7", "iso8859-8", "iso8859-9", "iso8859-13", "iso8859-15", "koi8-r", "cp437", "cp850", "cp852",
+    "cp866", "mac-roman", "mac-cyrillic", "cp874", "gb18030", "cp950", "cp932", "cp949", "euc_jp",
+)  # fmt: skip
+"""Encodings that text is read in by mistake."""
+_WRITTEN_IN = {
+    "Latn": "utf-8 cp1252 mac-roman cp850 cp437", "Cyrl": "utf-8 cp1251 koi8-r cp866 iso8859-5 mac-cyrillic",
+    "Grek": "utf-8 cp1253 iso8859-7 cp737", "Hebr": "utf-8 cp1255 iso8859-8 cp862", "Thai": "utf-8 cp874",
+    "Arab": "utf-8 cp1256 iso8859-6 cp864", "Jpan": "utf-8 cp932 euc_jp iso2022_jp", "Kore": "utf-8 cp949",
+    "Hans": "utf-8 gb18030", "Hant": "utf-8 cp950 gb18030", "Armn": "utf-8", "": "utf-8",
+}  # fmt: skip
+_WRITTEN_IN |= dict.fromkeys("pl cs sk hu sl hr bs sr_Latn ro sq".split(), "utf-8 cp1250 iso8859-2 cp852 cp1252")
+_WRITTEN_IN |= dict.fromkeys("tr az".split(), "utf-8 cp1254 cp857") | {"vi": "utf-8 cp1258", "uk": "utf-8 cp1251 koi8-u cp866"}
+_WRITTEN_IN |= dict.fromkeys("et lv lt".split(), "utf-8 cp1257 iso8859-13 iso8859-4 cp775")
+"""Encodings that a language, or else a script, was written in."""
+
+_TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£©®™¿¡\xa0\u200b\u200c\u200d\u200e\u200f\xad\ufeff×←→↑↓ªº²³½¼¾±µ")
+_EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
+_INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
+"""A mark beyond ASCII between two letters."""
+ODD, NEVER = 8.0, 10.0
+"""Nats of what texts of a language hardly have, and of what no text has."""
+_LOST_SPACE = re.compile(b"([\xc2-\xf4]|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\x20")
+"""Where a no-break space, the last byte of a letter in UTF-8, has become a space."""
+
+
+def _unlikeliness(codecs: tuple[str, str]) -> float:
+    read_as, written_in = codecs
+    if written_in == "utf-8" or read_as == "cp1252":
+        return 0.0
+    return UNUSUAL[not _OFTEN.issuperset(codecs)]
+
+
+@functools.cache
+def _bytes_of(codec: str) -> dict[str, int]:
+    """The byte of each character of an encoding of single bytes; what it does not define is a control character."""
+    table = {chr(code): code for code in range(0x80, 0x100)}
+    for code in range(256):
+        char = bytes([code]).decode(codec, "ignore")
+        if char:
+            table[char] = code
+    return table
+
+
+@functools.cache
+def _is_multibyte(codec: str) -> bool:
+    return codec.startswith(("gb", "cp93", "cp94", "cp95", "euc", "iso2022"))
+
+
+def _written(text: str, codec: str) -> bytes | None:
+    """The bytes of a text, None where the encoding has not all of its characters."""
+    try:
+        if _is_multibyte(codec):
+            return text.encode(codec)
+        table = _bytes_of(codec)
+        return bytes([table[char] for char in text])
+    except (UnicodeEncodeError, KeyError):
+        return None
+
+
+def _read(data: bytes, codec: str) -> str | None:
+    """The text of bytes, None where they are none in an encoding."""
+    for attempt in (data, _LOST_SPACE.sub(b"\\1\xa0", data)) if codec == "utf-8" else (data,):
+        try:
+            return attempt.decode(codec)
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+class Misread:
+    """Finds and mends lines of a language that were read in another encoding, and remembers which encodings these were.
+
+    >>> Misread("tr").mended("Temel Tümleþik Geliþtirme"), Misread("ru").mended("Ïðèâåò, ìèð")
+    ('Temel Tümleşik Geliştirme', 'Привет, мир')
+    """
+
+    def __init__(self, language: str) -> None:
+        """`language`: its code; of one that is not known here nothing is said."""
+        self.script = script_of(language)
+        known = f"{language_of(language)}_{self.script}" in LETTERS
+        name = f"{language_of(language)}_{self.script}" if known else language_of(language)
+        self.letters = LETTERS.get(name, "") if known or self.script == script_of(name) else ""
+        self.is_known = bool(self.letters) or self.script not in ("", "Latn", "Cyrl", "Arab")
+        self.codecs = (_WRITTEN_IN.get(name) or _WRITTEN_IN.get(self.script, "utf-8")).split()
+        self.seen: Counter[tuple[str, str]] = Counter()
+        """Lines by the encodings that they were read and written in."""
+        self._costs: dict[str, float] = {}
+        ranks = "".join(map(re.escape, self.letters + self.letters.upper()))
+        self._usual = re.compile(f"[\\x20-\\x7e{ranks}{''.join(map(re.escape, sorted(_TYPOGRAPHIC)))}]*")
+
+    def mended(self, text: str) -> str:
+        """The text as it was written, or as it is where nothing says that it was misread."""
+        return self.reading_of(text)[0]
+
+    def is_misread(self, text: str) -> bool:
+        """True for a text that `mended` would change; it is counted."""
+        found, codecs = self.reading_of(text)
+        if found == text:
+            return False
+        self.seen[codecs] += 1
+        return True
+
+    def reading_of(self, text: str) -> tuple[str, tuple[str, str]]:
+        best: tuple[str, tuple[str, str]] = (text, ("", ""))
+        if text.isascii() or not self.is_known or not self._may_be_misread(text):
+            return best
+        cost = self._cost(text)
+        lowest = math.inf
+        for read_as in _READ_AS:
+            data = _written(text, read_as)
+            for written_in in self.codecs if data is not None else ():
+                if written_in == read_as or (found := _read(data, written_in)) is None or found == text:
+                    continue
+                codecs = read_as, written_in
+                margin = MARGIN + _unlikeliness(codecs) if self.seen[codecs] < MANY else MARGIN_OF_MANY
+                other = self._cost(found) + margin
+                if other < lowest and other <= cost and self._is_sound(found):
+                    best, lowest = (found, codecs), other
+        return best
+
+    def _may_be_misread(self, text: str) -> bool:
+        if not self._usual.fullmatch(text):
+            return True
+        return _inner_capitals(text) > 0 or sum(map(str.isupper, text)) > len(text) / 3
+
+    def _is_sound(self, text: str) -> bool:
+        """True for a text of letters and marks that texts of the language have, but for a few."""
+        beyond = [self._cost_of(char) for char in text if not char.isascii()]
+        return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
+
+    def _cost(self, text: str) -> float:
+        """The improbability of a text, in nats."""
+        costs = self._costs
+        total = 4.0 * (_inner_capitals(text) + len(_INSIDE_WORD.findall(text)))
+        for char in text:
+            if (cost := costs.get(char)) is None:
+                cost = costs[char] = self._cost_of(char)
+            total += cost
+        return total
+
+    def _cost_of(self, char: str) -> float:
+        if char.isascii():
+            return 2.5 if char.isalnum() else 9.0 if char < " " else 2.0
+        if char in _TYPOGRAPHIC:
+            return 5.0
+        category = unicodedata.category(char)
+        if category[0] == "C":
+            return 10.0
+        if category[0] not in "LM":
+            is_east_asian = "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee"
+            return (4.0 if self.script in _EAST_ASIAN else 8.0) if is_east_asian else 8.0
+        if self.script in _EAST_ASIAN:
+            return _east_asian_cost(char, self.script)
+        rank = self.letters.find(char.lower())
+        if rank >= 0:
+            return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.7 * char.isupper()
+        if not self.letters and _is_of(char, self.script):
+            return 3.5
+        return 8.0
+
+
+@functools.cache
+def _is_of(char: str, script: str) -> bool:
+    name = {"Deva": "DEVANAGARI", "Beng": "BENGALI", "Taml": "TAMIL", "Laoo": "LAO", "Geor": "GEORGIAN", "Khmr": "KHMER",
+            "Mymr": "MYANMAR", "Armn": "ARMENIAN", "Hebr": "HEBREW", "Grek": "GREEK", "Thai": "THAI", "Guru": "GURMUKHI",
+            "Gujr": "GUJARATI", "Orya": "ORIYA", "Telu": "TELUGU", "Knda": "KANNADA", "Mlym": "MALAYALAM",
+            "Sinh": "SINHALA", "Tibt": "TIBETAN", "Ethi": "ETHIOPIC"}.get(script, "-")  # fmt: skip
+    return unicodedata.name(char, "").startswith(name)
+
+
+def _inner_capitals(text: str) -> int:
+    """The number of capitals beyond ASCII right behind a small letter, as in `оПХБЕР`."""
+    return sum(
+        one.islower() and other.isupper() and not (one.isascii() or other.isascii())
+        for one, other in zip(text, text[1:], strict=False)
+    )
+
+
+@functools.cache
+def _east_asian_cost(char: str, script: str) -> float:
+    """The improbability of a letter: common ones are those of the first level of the national standards."""
+    if "\u3041" <= char <= "\u30fc":
+        return 4.5 if script == "Jpan" else 8.5
+    codec, first, last = {
+        "Hans": ("gb2312", 0xB0, 0xD7), "Hant": ("big5", 0xA4, 0xC6), "Jpan": ("euc_jp", 0xB0, 0xCF),
+        "Kore": ("euc_kr", 0xB0, 0xC8),
+    }[script]  # fmt: skip
+    data = char.encode(codec, "ignore")
+    if len(data) == 2 and first <= data[0] <= last:
+        return 6.5
+    if script == "Kore":
+        return 9.0 if len(data) == 2 else 11.0
+    return 9.0 if len(data) == 2 and char.isalpha() and "\u3400" <= char else 11.0
