@@ -68,7 +68,8 @@ def main(language: str, path: Path, size: int, details: bool) -> None:
             by_pair[f"{written_in} as {read_as}"] = counts
             rows += counts
     shares = ", ".join(f"{name} {100 * rows[name] / max(1, rows['planted']):.1f} %" for name in ("found", "mended"))
-    print(f"{language}: {len(by_pair)} pairs, {rows['planted']} planted, {shares}; {len(false)} of {len(sound)} sound lines")
+    alarms = f"{len(false)} of {len(sound)} sound lines"
+    print(f"{language}: {len(by_pair)} pairs, {rows['planted']} planted, {shares}; {alarms}", flush=True)
     if details:
         for pair, counts in by_pair.items():
             if counts["mended"] < 0.9 * counts["planted"]:

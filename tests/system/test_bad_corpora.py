@@ -273,7 +273,7 @@ ENCODING = [
     one_line(
         "encoded twice",
         UMLAUTS.encode().decode("cp1252"),
-        "warning: double-encoded",
+        "warning: mojibake",
         "it stays as it is; `dragoman doctor --fix` mends it",
     ),
     Case(

@@ -187,7 +187,7 @@ def test_the_doctor_mends_and_drops(tmp_path: Path) -> None:
     assert ("A man of café", "Un homme de café") in kept(assembly)
     assert assembly.totals()["wrong language"] == 1
     assert assembly.diagnosis is not None
-    assert assembly.diagnosis.has("double-encoded")
+    assert assembly.diagnosis.has("mojibake")
 
 
 # -- training, validation and test ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from dragoman.doctor.shifts import Shift, _empty_lexicon, _Features, _side
 from dragoman.errors import Error
 from dragoman.languages.scripts import script_of
 from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.misread import Misread
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import decoded_twice, mended, wrong_with
 from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
@@ -60,8 +61,8 @@ def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
         ("&lt;b&gt;bold&lt;/b&gt; &amp;amp;", ["HTML"], "bold &"),
         ("Jane <jane@x.org>, see <https://x.org/a>", [], "Jane <jane@x.org>, see <https://x.org/a>"),
         ("AT&T; R&D; &unknown;", [], "AT&T; R&D; &unknown;"),
-        ("schÃ¶n â€“ groÃŸ", ["double-encoded"], "schön – groß"),
-        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", ["double-encoded"], "Привет"),
+        ("schÃ¶n â€“ groÃŸ", ["mojibake"], "schön – groß"),
+        ("ÐŸÑ€Ð¸Ð²ÐµÑ‚", ["mojibake"], "Привет"),
         ("scho\u0308n", ["not normalised"], "schön"),
     ],
 )
@@ -141,7 +142,7 @@ def test_each_finding_has_its_place_and_its_count(tmp_path: Path, good: list[tup
     expected = {
         "blank on one side": ("warning", 1, "c.en:10"),
         "wrong script": ("note", 1, "c.de:20"),
-        "double-encoded": ("warning", 2, "c.de:30"),
+        "mojibake": ("warning", 2, "c.de:30"),
         "copy of the source": ("note", 1, "c.en:50"),
         "in the test set": ("warning", 1, "c.de:60"),
     }
@@ -340,7 +341,7 @@ def test_long_lines_are_not_kept_whole(tmp_path: Path, good: list[tuple[str, str
 
     source = written(tmp_path, [*good, ("x" * 100_000, "long")])
     (tmp_path / "c.en").write_bytes((tmp_path / "c.en").read_bytes()[:-5] + b"\xff" * 100_000 + b"\n")
-    for side in sides_of(source, ("a", "b"), Diagnosis("a", "b")):
+    for side in sides_of(source, ("a", "b"), Diagnosis("a", "b"), (Misread(""), Misread(""))):
         assert max(len(line.text) for line in side) == LONG_LINE
 
 

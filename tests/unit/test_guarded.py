@@ -185,7 +185,9 @@ def by_one_expression(terms: list[str], text: str) -> list[str]:
 
 @hypothesis.settings(max_examples=200, deadline=None)
 @hypothesis.given(
-    st.lists(st.from_regex("\\A[abA.狗_-][abA .狗_\u0301-]{0,3}\\Z").filter(lambda term: term.strip() == term), max_size=6),
+    st.lists(
+        st.from_regex("\\A[abA.狗_-][abA .狗_\u0301-]{0,3}\\Z").filter(lambda term: term.strip() == term), max_size=6
+    ),
     st.text("abAB .-狗_\u0301", max_size=20),
 )
 def test_terms_are_those_of_one_expression(terms: list[str], text: str) -> None:

@@ -21,13 +21,12 @@ from dragoman.data.random import hash64
 from dragoman.doctor.collection import SAME_BYTES, TEXTS, FileRecord, collect
 from dragoman.doctor.examine import Examination
 from dragoman.doctor.findings import Diagnosis
-from dragoman.doctor.fix import judged
+from dragoman.doctor.fix import judged, mended_pair
 from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
 from dragoman.formats.accelerators import without_accelerators
 from dragoman.formats.base import Entry
 from dragoman.quality.leakage import Leakage, key
-from dragoman.quality.text_faults import mended
 from dragoman.runs import atomic_io
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
@@ -432,7 +431,8 @@ def _healthy(rows: list[Row], languages: tuple[str, str], assembly: Assembly) ->
         if reason:
             assembly.leave_out(row, reason)
         else:
-            kept.append(row._replace(src=mended(src).strip(), tgt=mended(tgt).strip()))
+            src, tgt = mended_pair(examination, src, tgt)
+            kept.append(row._replace(src=src, tgt=tgt))
     return kept
 
 

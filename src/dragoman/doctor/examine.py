@@ -15,11 +15,13 @@ from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.errors import DragomanError, show
 from dragoman.languages import identification as identifier
-from dragoman.languages.codes import TELLING, language_of, name_of
+from dragoman.languages.codes import TELLING, is_chinese, language_of, name_of, parsed
+from dragoman.languages.codes import script_of as script_code
 from dragoman.languages.scripts import script_of, script_of_language
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leaks
+from dragoman.quality.misread import Misread
 from dragoman.quality.test_set import TestSet
 from dragoman.quality.text_faults import wrong_with
 from dragoman.text.corpus import FilesSource, MixSource
@@ -53,21 +55,23 @@ Pairs = list[tuple[int, Line, Line]]  # (line number, source, target)
 T = TypeVar("T")
 
 
-def sides_of(source: PairSource, names: tuple[str, str], diagnosis: Diagnosis) -> tuple[Iterator[Line], Iterator[Line]]:
+def sides_of(
+    source: PairSource, names: tuple[str, str], diagnosis: Diagnosis, misread: Sequence[Misread]
+) -> tuple[Iterator[Line], Iterator[Line]]:
     """The lines of both sides. Findings in a line are added to the diagnosis when it is read."""
     if isinstance(source, FilesSource):
         src, tgt = files_of(source)
-        return _file_lines(src, names[0], diagnosis), _file_lines(tgt, names[1], diagnosis)
+        return _file_lines(src, names[0], diagnosis, misread[0]), _file_lines(tgt, names[1], diagnosis, misread[1])
     # One file has both sides: its own reader reports damage, which concerns both.
     numbered = ((pair.line, pair) for pair in source.pairs())
     src_pairs, tgt_pairs = itertools.tee(_readable(numbered, names[0], diagnosis))
     return (
-        (_examined(pair.src, names[0], number, diagnosis) for number, pair in src_pairs),
-        (_examined(pair.tgt, names[1], number, diagnosis) for number, pair in tgt_pairs),
+        (_examined(pair.src, names[0], number, diagnosis, misread[0]) for number, pair in src_pairs),
+        (_examined(pair.tgt, names[1], number, diagnosis, misread[1]) for number, pair in tgt_pairs),
     )
 
 
-def _file_lines(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
+def _file_lines(path: Path, name: str, diagnosis: Diagnosis, misread: Misread) -> Iterator[Line]:
     def numbered() -> Iterator[tuple[int, bytes]]:
         with open_bytes(path) as stream:
             for number, raw in enumerate(raw_lines(stream, name), start=1):
@@ -76,7 +80,7 @@ def _file_lines(path: Path, name: str, diagnosis: Diagnosis) -> Iterator[Line]:
                 yield number, raw
 
     for number, raw in _readable(numbered(), name, diagnosis):
-        yield _decoded(raw, name, number, diagnosis)
+        yield _decoded(raw, name, number, diagnosis, misread)
 
 
 def _readable(lines: Iterator[tuple[int, T]], name: str, diagnosis: Diagnosis) -> Iterator[tuple[int, T]]:
@@ -89,7 +93,7 @@ def _readable(lines: Iterator[tuple[int, T]], name: str, diagnosis: Diagnosis) -
         diagnosis.add("unreadable", name, number + 1 if number else None, str(error))
 
 
-def _decoded(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
+def _decoded(raw: bytes, name: str, number: int, diagnosis: Diagnosis, misread: Misread) -> Line:
     """A line of a file by the rules of `text.lines`; where these refuse one, it is a finding."""
     if raw.endswith(b"\r\n"):
         diagnosis.add("CRLF", name, number)
@@ -103,14 +107,14 @@ def _decoded(raw: bytes, name: str, number: int, diagnosis: Diagnosis) -> Line:
     if number == 1 and text.startswith("\ufeff"):
         diagnosis.add("byte order mark", name, 1)
         text = text.removeprefix("\ufeff")
-    return _examined(text, name, number, diagnosis)
+    return _examined(text, name, number, diagnosis, misread)
 
 
-def _examined(text: str, name: str, number: int, diagnosis: Diagnosis) -> Line:
+def _examined(text: str, name: str, number: int, diagnosis: Diagnosis, misread: Misread) -> Line:
     if len(text) > LONG_LINE:
         diagnosis.add("very long line", name, number, f"{len(text):,} characters: {text[:60]}")
         return Line(text[:LONG_LINE], ["very long line"])  # thousands of lines are held at a time
-    wrong = wrong_with(text)
+    wrong = wrong_with(text, misread)
     for kind in wrong:
         diagnosis.add(kind, name, number, text)
     return Line(text, wrong)
@@ -145,6 +149,7 @@ class Examination:
         self.hashes = array("q")
         self.side_hashes = array("q"), array("q")
         self.codes = [self.src_lang, self.tgt_lang]  # as they are given, or told from the text
+        self.misread = Misread(self.src_lang), Misread(self.tgt_lang)
         self.aligner = Shifts()
         self.shifts: list[Shift] = []
         self.scripts = Counter[str](), Counter[str]()
@@ -162,7 +167,7 @@ class Examination:
             diagnosis.add("same file", self.names[0])
             return diagnosis
         with Progress("examining", None) as bar:
-            sides = sides_of(self.source, self.names, diagnosis)
+            sides = sides_of(self.source, self.names, diagnosis, self.misread)
             all_pairs: Iterator[tuple[Line | None, Line | None]] = itertools.zip_longest(*sides)
             pairs = itertools.islice(all_pairs, self.limit)
             first = 1
@@ -199,7 +204,7 @@ class Examination:
             counts = Counter(script_of(lines[side].text)[0] for _, *lines in pairs)
             counts.pop("", None)
             known = script_of_language(language) if language else None
-            self.expected[side] = known or max(counts, key=counts.__getitem__, default=None)
+            self.expected[side] = _chinese(language) or known or max(counts, key=counts.__getitem__, default=None)
         texts = [(one.text, other.text) for _, one, other in pairs]
         for side, code in enumerate(self.codes):
             if not identifier.known(code):
@@ -211,7 +216,7 @@ class Examination:
             self.ratio = median, max(math.log(3.0), 6.0 * spread)
 
     def _pair(self, number: int, one: Line, other: Line) -> None:
-        add, src, tgt = self.diagnosis.add, one.text.strip(), other.text.strip()
+        add, (src, tgt) = self.diagnosis.add, self.as_written(one, other)
         for kind, side in wrong_with_pair(src, tgt, self.ratio, self.expected):
             add(kind, self.names[side], number, (src, tgt)[side])
         for side, text in enumerate((src, tgt)):
@@ -223,6 +228,14 @@ class Examination:
         if leak := self.leaks.of(src, tgt):
             kind, test = leak
             add(kind, self.names[0], number, f"{test}: {src}")
+
+    def as_written(self, one: Line, other: Line) -> tuple[str, str]:
+        """The stripped texts of a pair, each read in the encoding that it is written in."""
+        of_src, of_tgt = (
+            (reader.mended(line.text) if "mojibake" in line.wrong else line.text).strip()
+            for reader, line in zip(self.misread, (one, other), strict=True)
+        )
+        return of_src, of_tgt
 
     def _identify(self, pairs: Pairs, identify: Identify) -> None:
         """Identify the languages of some lines of a chunk."""
@@ -238,7 +251,7 @@ class Examination:
     def _compare_languages(self, pairs: Pairs) -> None:
         """Compare each line with the languages of its side and of the other one."""
         for number, *lines in pairs:
-            texts = [line.text.strip() for line in lines]
+            texts = self.as_written(*lines)
             others: list[str | None] = [None, None]
             for side, text in enumerate(texts):
                 code, likely = self.codes[side], self.codes[1 - side]
@@ -279,6 +292,9 @@ class Examination:
             return
         if lines[0] != lines[1]:
             add("unequal line counts", self.names[0], min(lines) + 1, f"{lines[0]:,} against {lines[1]:,} lines")
+        for name, reader in zip(self.names, self.misread, strict=True):
+            if later := [text for text in list(reader.doubtful) if reader.is_misread(text)]:
+                add("mojibake", name, None, later[0], len(later))
         self._duplicates()
         self._swapped()
         if self.ordered and min(lines) >= FEWEST_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
@@ -344,6 +360,12 @@ class Examination:
             self.diagnosis.add("shift", self.names[0], shift.line, text)
 
 
+def _chinese(code: str) -> str | None:
+    """The script of Chinese, where a code says which one."""
+    _, script, region, *_ = parsed(code)
+    return script_code(code) if is_chinese(code) and (script or region) else None
+
+
 def wrong_with_pair(
     src: str, tgt: str, ratio: tuple[float, float] | None, expected: Sequence[str | None] = (None, None)
 ) -> list[tuple[str, int]]:
@@ -359,7 +381,7 @@ def wrong_with_pair(
     if len(src) > WORTH_COPYING and is_copy(src, tgt):
         findings.append(("copy of the source", 1))
     for side, (text, usual) in enumerate(zip((src, tgt), expected, strict=True)):
-        if other_script(text, usual):
+        if other_script(text, usual, (tgt, src)[side]):
             findings.append(("wrong script", side))
     if ratio and len(src) + len(tgt) >= 40 and abs(_log_ratio(src, tgt) - ratio[0]) > ratio[1]:
         findings.append(("odd length ratio", 0))

@@ -38,7 +38,7 @@ KINDS = {
     "invisible character": Kind(False, 0.01, "`fix` removes those that no script needs"),
     "private use character": Kind(False, 0.001, "it means nothing outside of one font; `fix` drops these pairs"),
     "replacement character": Kind(False, 0, "something was lost when the text was converted; `fix` drops these pairs"),
-    "double-encoded": Kind(False, 0, "UTF-8 was read as another encoding and encoded again; `fix` mends it"),
+    "mojibake": Kind(False, 0, "it was read in another encoding than it is written in; `fix` mends it"),
     "HTML": Kind(False, 0.001, "`fix` removes tags and puts characters for entities"),
     "cut into subwords": Kind(False, 0.005, "join them again (`sed 's/@@ //g'`): the tokenizer is learnt here"),
     "tokenised": Kind(False, 0.2, "detokenise it (sacremoses): what is translated and scored later is plain text"),

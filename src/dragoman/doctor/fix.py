@@ -115,7 +115,7 @@ def _write(examination: Examination, report: FixReport) -> None:
                 columns = [text.replace("\t", " ").replace("\0", "\\0") for text in (src, tgt)]
                 table.write("\t".join([str(number), reason, *columns]) + "\n")
                 continue
-            texts = mended(src), mended(tgt)
+            texts = mended_pair(examination, src, tgt)
             assert not any("\n" in text for text in texts), "a line for each pair"
             report.kept += 1
             report.mended += texts != (src, tgt)
@@ -140,26 +140,34 @@ def judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
         for (number, one, other), reason in zip(chunk, reasons, strict=True):
             src, tgt = one.text if one else "", other.text if other else ""
             reason = reason or ("wrong language" if number in foreign else "")
-            if not reason and (pair := _hash(src, tgt)) in repeated:
+            if not reason and (pair := _hash(examination, src, tgt)) in repeated:
                 reason = "duplicate" if pair in seen else ""
                 seen.add(pair)
             yield number, src, tgt, reason
 
 
 def _pairs(examination: Examination) -> Iterator[NumberedPair]:
-    return paired(*sides_of(examination.source, examination.names, Diagnosis("", "")), examination.shifts)
+    sides = sides_of(examination.source, examination.names, Diagnosis("", ""), examination.misread)
+    return paired(*sides, examination.shifts)
 
 
 def _repeated(examination: Examination) -> set[int]:
     """Hashes of the pairs that come more than once, so that the others need not be remembered."""
-    hashes = array("q", (_hash(one.text, other.text) for _, one, other in _pairs(examination) if one and other))
+    pairs = _pairs(examination)
+    hashes = array("q", (_hash(examination, one.text, other.text) for _, one, other in pairs if one and other))
     values, counts = np.unique(np.array(hashes), return_counts=True)
     return set(values[counts > 1].tolist())
 
 
-def _hash(src: str, tgt: str) -> int:
+def _hash(examination: Examination, src: str, tgt: str) -> int:
     """A hash of a pair as it will be written."""
-    return hash((mended(src).strip(), mended(tgt).strip()))
+    return hash(mended_pair(examination, src, tgt))
+
+
+def mended_pair(examination: Examination, src: str, tgt: str) -> tuple[str, str]:
+    """Both texts of a pair, with all damage repaired that can be."""
+    of_src, of_tgt = examination.misread
+    return mended(src, of_src).strip(), mended(tgt, of_tgt).strip()
 
 
 def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
@@ -168,7 +176,8 @@ def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
         return {number for number, *_ in pairs if any(number in foreign for foreign in examination.foreign)}
     foreign: set[int] = set()
     for side, language in enumerate(examination.codes):
-        texts = {number: line.text for number, *lines in pairs if (line := lines[side])}
+        reader = examination.misread[side]
+        texts = {number: reader.mended(line.text) for number, *lines in pairs if (line := lines[side])}
         if examination.identify is None:
             likely = examination.codes[1 - side]
             foreign |= {number for number, text in texts.items() if other_language(text.strip(), language, likely)}
@@ -187,7 +196,7 @@ def _reason(examination: Examination, one: Line | None, other: Line | None) -> s
     """The reason for dropping a pair, "" for one that stays."""
     if one is None or other is None:
         return "shifted"
-    src, tgt = mended(one.text).strip(), mended(other.text).strip()
+    src, tgt = mended_pair(examination, one.text, other.text)
     for kind in (*one.wrong, *other.wrong, *wrong_with(src), *wrong_with(tgt)):  # an entity may stand for anything
         if kind in BEYOND_MENDING:
             return kind

@@ -54,6 +54,15 @@ def script_of(text: str) -> tuple[str, int]:
     return (script, count) if count else ("", 0)
 
 
+def letters_in(text: str, script: str) -> int:
+    """The number of letters of a script.
+
+    >>> letters_in("Привет, Tom", "Latin")
+    3
+    """
+    return len(_LETTERS[script].findall(text))
+
+
 def script_of_language(code: str) -> str | None:
     """The script that a code names, or that its language is written in; None for languages that are not listed here.
 

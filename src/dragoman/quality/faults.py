@@ -17,7 +17,7 @@ from dragoman.languages.codes import facts, is_chinese, language_of, name_of, pa
 from dragoman.languages.codes import script_of as script_code
 from dragoman.languages.identification import other_language
 from dragoman.languages.punctuation import QUESTIONS, QUOTES
-from dragoman.languages.scripts import han_variants, script_of, script_of_language
+from dragoman.languages.scripts import han_variants, letters_in, script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
 from dragoman.text.negation import negations
@@ -30,6 +30,10 @@ MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
 FEWEST_OF_SCRIPT, FEWEST_HAN = 4, 2
 """Letters from which on a text's script counts; those that only simplified, or only traditional, Chinese has."""
+FEWEST_OF_SENTENCE = 5
+"""Words in small letters, none in the usual script, that are a sentence and no name."""
+LETTERS_OF_NAMES = 6
+"""Letters of names for each letter of the usual script, at most: `LibreOffice 帮助`."""
 SHORTER, SHORTER_UNMARKED = 0.75, 0.55
 """A translation that has lost a sentence is shorter than this share of what is usual; one in a script whose sentences
 have no marks."""
@@ -39,6 +43,7 @@ _IN_BRACKETS = re.compile(
     r"(?<!\w)[(（][^()（）]*[^\W\d_]{2}[^()（）]*\s[^()（）]*[^\W\d_]{2}[^()（）]*[)）]|（[^()（）]{4,}）"
 )
 """Words in brackets; `cell(s)` and `(0 to 9)` may well stand without."""
+_WORD = re.compile(LETTERS)
 _DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_]..)({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
 _MAY_DOUBLE = frozenset(
     {"that", "had", "is", "very", "so", "no", "bye", "ha"}
@@ -418,10 +423,26 @@ def source_script(line: Line) -> str | None:
     return f"{script} script, not in {usual}" if script else None
 
 
-def other_script(text: str, usual: str | None) -> str | None:
-    """The script of a text, where that is not the usual one; None where there are too few letters to tell."""
+def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
+    """The script of a text, where that is not the usual one; None where there are too few letters to tell.
+
+    Words that its translation or source `beside` it has too are names, unless there is a sentence of them. `usual` may
+    say which script of Chinese: `Hans`, `Hant`.
+    """
+    if usual in ("Hans", "Hant"):
+        own, other = han_variants(text) if usual == "Hans" else han_variants(text)[::-1]
+        if other - own >= FEWEST_HAN:
+            return "Hant" if usual == "Hans" else "Hans"
+        usual = "Han"
     script, letters = script_of(text)
-    return script if usual and script and script != usual and letters >= FEWEST_OF_SCRIPT else None
+    if not usual or not script or script == usual or letters < FEWEST_OF_SCRIPT:
+        return None
+    words, beside = [match[0] for match in _WORD.finditer(text)], beside.lower()
+    own = sum(letters_in(word, usual) for word in words)
+    if own == 0 and sum(len(word) > 1 and word.islower() for word in words) >= FEWEST_OF_SENTENCE:
+        return script
+    strange = sum(letters_in(word, script) for word in words if word.lower() not in beside)
+    return script if strange >= FEWEST_OF_SCRIPT and strange > LETTERS_OF_NAMES * own else None
 
 
 def source_capitals(line: Line) -> str | None:

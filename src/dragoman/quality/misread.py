@@ -7,6 +7,7 @@ words. UTF-8 read as anything is one of the pairs.
 """
 
 import functools
+import itertools
 import math
 import re
 import tomllib
@@ -15,12 +16,14 @@ from collections import Counter
 from pathlib import Path
 
 from dragoman.languages.codes import language_of, script_of
+from dragoman.languages.scripts import letters_in, script_of_language
 
 LETTERS: dict[str, str] = tomllib.loads(
     Path(__file__).parent.parent.joinpath("languages", "letters.toml").read_text(encoding="utf-8")
 )
 MARGIN, MARGIN_OF_MANY, MANY = 6.0, 2.0, 3
 """Nats by which a reading has to be more probable; after so many lines that another reading has mended, fewer do."""
+MOST_DOUBTFUL = 10_000
 UNUSUAL = (4.0, 8.0)
 """Nats more for two encodings that are less often taken for each other than UTF-8, or what is read as Windows-1252: for
 those in `_OFTEN`, and for others."""
@@ -38,17 +41,21 @@ _WRITTEN_IN = {
     "Arab": "utf-8 cp1256 iso8859-6 cp864", "Jpan": "utf-8 cp932 euc_jp iso2022_jp", "Kore": "utf-8 cp949",
     "Hans": "utf-8 gb18030", "Hant": "utf-8 cp950 gb18030", "Armn": "utf-8", "": "utf-8",
 }  # fmt: skip
-_WRITTEN_IN |= dict.fromkeys("pl cs sk hu sl hr bs sr_Latn ro sq".split(), "utf-8 cp1250 iso8859-2 cp852 cp1252")
-_WRITTEN_IN |= dict.fromkeys("tr az".split(), "utf-8 cp1254 cp857") | {"vi": "utf-8 cp1258", "uk": "utf-8 cp1251 koi8-u cp866"}
-_WRITTEN_IN |= dict.fromkeys("et lv lt".split(), "utf-8 cp1257 iso8859-13 iso8859-4 cp775")
+_WRITTEN_IN |= {
+    **dict.fromkeys(
+        ("pl", "cs", "sk", "hu", "sl", "hr", "bs", "sr_Latn", "ro", "sq"), "utf-8 cp1250 iso8859-2 cp852 cp1252"
+    ),
+    **dict.fromkeys(("et", "lv", "lt"), "utf-8 cp1257 iso8859-13 iso8859-4 cp775"),
+    **dict.fromkeys(("tr", "az"), "utf-8 cp1254 cp857"), "vi": "utf-8 cp1258", "uk": "utf-8 cp1251 koi8-u cp866",
+}  # fmt: skip
 """Encodings that a language, or else a script, was written in."""
 
 _TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£©®™¿¡\xa0\u200b\u200c\u200d\u200e\u200f\xad\ufeff×←→↑↓ªº²³½¼¾±µ")
 _EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
-ODD, NEVER = 8.0, 10.0
-"""Nats of what texts of a language hardly have, and of what no text has."""
+USUAL, ODD, NEVER = 7.2, 8.0, 10.0
+"""Nats of a letter of an East Asian text at most, of what texts of a language hardly have, and of what no text has."""
 _LOST_SPACE = re.compile(b"([\xc2-\xf4]|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\x20")
 """Where a no-break space, the last byte of a letter in UTF-8, has become a space."""
 
@@ -106,7 +113,7 @@ class Misread:
 
     def __init__(self, language: str) -> None:
         """`language`: its code; of one that is not known here nothing is said."""
-        self.script = script_of(language)
+        self.script, self.script_name = script_of(language), script_of_language(language)
         known = f"{language_of(language)}_{self.script}" in LETTERS
         name = f"{language_of(language)}_{self.script}" if known else language_of(language)
         self.letters = LETTERS.get(name, "") if known or self.script == script_of(name) else ""
@@ -114,9 +121,9 @@ class Misread:
         self.codecs = (_WRITTEN_IN.get(name) or _WRITTEN_IN.get(self.script, "utf-8")).split()
         self.seen: Counter[tuple[str, str]] = Counter()
         """Lines by the encodings that they were read and written in."""
+        self.doubtful: list[str] = []
+        """Lines that would be mended if more of their kind were seen."""
         self._costs: dict[str, float] = {}
-        ranks = "".join(map(re.escape, self.letters + self.letters.upper()))
-        self._usual = re.compile(f"[\\x20-\\x7e{ranks}{''.join(map(re.escape, sorted(_TYPOGRAPHIC)))}]*")
 
     def mended(self, text: str) -> str:
         """The text as it was written, or as it is where nothing says that it was misread."""
@@ -126,11 +133,15 @@ class Misread:
         """True for a text that `mended` would change; it is counted."""
         found, codecs = self.reading_of(text)
         if found == text:
+            if codecs != ("", "") and len(self.doubtful) < MOST_DOUBTFUL:
+                self.doubtful.append(text)
             return False
         self.seen[codecs] += 1
         return True
 
     def reading_of(self, text: str) -> tuple[str, tuple[str, str]]:
+        """The text as it was written and the encodings of which that is so, read and written; the text itself with
+        those that it may be of where they are too rarely seen."""
         best: tuple[str, tuple[str, str]] = (text, ("", ""))
         if text.isascii() or not self.is_known or not self._may_be_misread(text):
             return best
@@ -144,14 +155,16 @@ class Misread:
                 codecs = read_as, written_in
                 margin = MARGIN + _unlikeliness(codecs) if self.seen[codecs] < MANY else MARGIN_OF_MANY
                 other = self._cost(found) + margin
-                if other < lowest and other <= cost and self._is_sound(found):
-                    best, lowest = (found, codecs), other
+                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found):
+                    best, lowest = (found if other <= cost else text, codecs), other
         return best
 
     def _may_be_misread(self, text: str) -> bool:
-        if not self._usual.fullmatch(text):
-            return True
-        return _inner_capitals(text) > 0 or sum(map(str.isupper, text)) > len(text) / 3
+        beyond = [char for char in text if not char.isascii()]
+        costs = list(map(self._cost_of, beyond))
+        if self.script in _EAST_ASIAN:
+            return sum(costs) > USUAL * len(costs)
+        return max(costs) >= ODD or _inner_capitals(text) > 0 or sum(map(str.isupper, beyond)) > len(beyond) / 3
 
     def _is_sound(self, text: str) -> bool:
         """True for a text of letters and marks that texts of the language have, but for a few."""
@@ -160,15 +173,14 @@ class Misread:
 
     def _cost(self, text: str) -> float:
         """The improbability of a text, in nats."""
-        costs = self._costs
-        total = 4.0 * (_inner_capitals(text) + len(_INSIDE_WORD.findall(text)))
-        for char in text:
-            if (cost := costs.get(char)) is None:
-                cost = costs[char] = self._cost_of(char)
-            total += cost
-        return total
+        return 4.0 * (_inner_capitals(text) + len(_INSIDE_WORD.findall(text))) + sum(map(self._cost_of, text))
 
     def _cost_of(self, char: str) -> float:
+        if (cost := self._costs.get(char)) is None:
+            cost = self._costs[char] = self._new_cost(char)
+        return cost
+
+    def _new_cost(self, char: str) -> float:
         if char.isascii():
             return 2.5 if char.isalnum() else 9.0 if char < " " else 2.0
         if char in _TYPOGRAPHIC:
@@ -181,28 +193,19 @@ class Misread:
             return (4.0 if self.script in _EAST_ASIAN else 8.0) if is_east_asian else 8.0
         if self.script in _EAST_ASIAN:
             return _east_asian_cost(char, self.script)
-        rank = self.letters.find(char.lower())
+        rank = max(self.letters.find(char), self.letters.find(char.lower()))
         if rank >= 0:
-            return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.7 * char.isupper()
-        if not self.letters and _is_of(char, self.script):
+            return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.4 * char.isupper()
+        if not self.letters and self.script_name and letters_in(char, self.script_name):
             return 3.5
         return 8.0
-
-
-@functools.cache
-def _is_of(char: str, script: str) -> bool:
-    name = {"Deva": "DEVANAGARI", "Beng": "BENGALI", "Taml": "TAMIL", "Laoo": "LAO", "Geor": "GEORGIAN", "Khmr": "KHMER",
-            "Mymr": "MYANMAR", "Armn": "ARMENIAN", "Hebr": "HEBREW", "Grek": "GREEK", "Thai": "THAI", "Guru": "GURMUKHI",
-            "Gujr": "GUJARATI", "Orya": "ORIYA", "Telu": "TELUGU", "Knda": "KANNADA", "Mlym": "MALAYALAM",
-            "Sinh": "SINHALA", "Tibt": "TIBETAN", "Ethi": "ETHIOPIC"}.get(script, "-")  # fmt: skip
-    return unicodedata.name(char, "").startswith(name)
 
 
 def _inner_capitals(text: str) -> int:
     """The number of capitals beyond ASCII right behind a small letter, as in `оПХБЕР`."""
     return sum(
         one.islower() and other.isupper() and not (one.isascii() or other.isascii())
-        for one, other in zip(text, text[1:], strict=False)
+        for one, other in itertools.pairwise(text)
     )
 
 
@@ -220,4 +223,4 @@ def _east_asian_cost(char: str, script: str) -> float:
         return 6.5
     if script == "Kore":
         return 9.0 if len(data) == 2 else 11.0
-    return 9.0 if len(data) == 2 and char.isalpha() and "\u3400" <= char else 11.0
+    return 9.0 if len(data) == 2 and char.isalpha() and char >= "\u3400" else 11.0

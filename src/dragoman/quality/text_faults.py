@@ -5,11 +5,13 @@ import html
 import re
 import unicodedata
 
+from dragoman.quality.misread import Misread
 from dragoman.quality.text_forms import forms_of
+from dragoman.text.invisible import FORMATTING, ZERO_WIDTH_SPACE
 from dragoman.text.words import is_letter
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
-_INVISIBLE = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"  # not the joiners: scripts need those
+_INVISIBLE = FORMATTING.removesuffix("\ufeff")  # not the joiners: scripts need those
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
 _CONTROL = "\x01-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
 
@@ -18,7 +20,7 @@ _PATTERNS = {
     "line separator inside": re.compile(f"[{_SEPARATORS}]"),
     "control character": re.compile(f"[{_CONTROL}]"),
     "byte order mark inside": re.compile("\ufeff"),
-    "invisible character": re.compile(f"[{_INVISIBLE}]"),
+    "invisible character": re.compile(f"[{_INVISIBLE}]|{ZERO_WIDTH_SPACE}"),
     "private use character": re.compile(f"[{_PRIVATE}]"),
     "replacement character": re.compile("\ufffd"),
 }
@@ -28,17 +30,19 @@ _INSIDE_WORDS = re.compile(r"(?:</?(?:b|big|em|font|i|mark|s|small|span|strong|s
 """Tags that may stand in the middle of a word; others separate words."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
 _SUSPECT = re.compile(
-    f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
+    f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}\u200b{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
 )
 """One fast search that most lines pass."""
 
 
-def wrong_with(text: str) -> list[str]:
-    """The kinds of findings (`findings.KINDS`) in the characters of a line.
+def wrong_with(text: str, misread: Misread | None = None) -> list[str]:
+    """The kinds of findings (`findings.KINDS`) in the characters of a line; `misread` knows its language.
 
     >>> wrong_with("Tom &amp; Jerry"), wrong_with("schÃ¶n"), wrong_with("schön")
-    (['HTML'], ['double-encoded'], [])
+    (['HTML'], ['mojibake'], [])
     """
+    if misread and misread.is_misread(text):  # what else it seems to have comes of that
+        return ["mojibake", *wrong_with(misread.mended(text))]
     kinds = forms_of(text)
     if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
         return kinds
@@ -47,18 +51,19 @@ def wrong_with(text: str) -> list[str]:
         if _TAG.search(text) or _unescaped(text) != text:
             kinds.append("HTML")
         if decoded_twice(text) != text:
-            kinds.append("double-encoded")
+            kinds.append("mojibake")
     if not unicodedata.is_normalized("NFC", text):
         kinds.append("not normalised")
     return kinds
 
 
-def mended(text: str) -> str:
-    """The line with all damage repaired that can be repaired safely.
+def mended(text: str, misread: Misread | None = None) -> str:
+    """The line with all damage repaired that can be repaired safely; `misread` knows its language.
 
     >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n"), mended("one<br/>two &lt;i&gt;three&lt;/i&gt;")
     ('Tom & Jerry schön', 'one two three')
     """
+    text = misread.mended(text) if misread else text
     while wrong_with(text) and (better := _mended_once(text)) != text:  # an entity may stand for half of a tag
         text = better
     return text
