@@ -52,6 +52,13 @@ def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
         ("one\u2028two\x85three\x0bfour\rfive", ["line separator inside"], "one two three four five"),
         ("bell\x07 and\x9f", ["control character"], "bell and"),
         ("zero\u200bwidth\u200f", ["invisible character"], "zerowidth"),
+        (
+            "ការ\u200bប្រើ\u200bក្ដារចុច PDF\u200bនេះ",
+            [],
+            "ការ\u200bប្រើ\u200bក្ដារចុច PDF\u200bនេះ",
+        ),
+        ("หน้า\u200bแรก ໜ້າ\u200bທຳ စာ\u200bမျက်", [], "หน้า\u200bแรก ໜ້າ\u200bທຳ စာ\u200bမျက်"),
+        ("我\u200b们 שלום\u200b", ["invisible character"], "我们 שלום"),
         ("\ufefftwice", ["byte order mark inside"], "twice"),
         ("\ue000", ["private use character"], "\ue000"),
         ("lost \ufffd", ["replacement character"], "lost \ufffd"),
@@ -108,6 +115,46 @@ def test_a_text_that_is_encoded_twice_comes_back_from_any_encoding() -> None:
 )
 def test_a_pair(src: str, tgt: str, kinds: list[tuple[str, int]]) -> None:
     assert wrong_with_pair(src, tgt, (0.0, 1.1), ("Latin", "Latin")) == kinds
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "usual", "is_wrong"),
+    [
+        ("Working with LibreOffice Basic", "使用 LibreOffice Basic", "Han", False),
+        ("Microsoft Works Document", "Microsoft Works 文档", "Han", False),
+        ("Add-ins supplied", "隨附的 Add-In", "Han", False),
+        ("LibreOffice Writer", "LibreOffice Writer", "Han", False),
+        ("Command Ctrl+Home", "CommandCtrl+Home", "Devanagari", False),
+        ("OpenOffice.org 1.0 Drawing Template", "แม่แบบภาพวาด OpenOffice.org 1.0", "Thai", False),
+        ("=SHEETS(Sheet1.A1) returns 3", "=SHEETS(Sheet1.A1) 은 3", "Hangul", False),
+        ("StarDraw 4.0 object", "كائن StarDraw 4.0", "Arabic", False),
+        ("Series%NUMBER", "Серія%NUMBER", "Cyrillic", False),
+        ("Press Ctrl to select all of the text.", "Press CtrlX to select all of the text.", "Han", True),
+        ("Good day", "Guten Tag", "Cyrillic", True),
+        ("Guten Tag Tom", "Привет Tom", "Latin", True),
+        ("Guten Tag", "Привет всем", "Latin", True),
+        ("Open this file", "请打开这个文件", "Hans", False),
+        ("Open this file", "請開啟這個檔案", "Hans", True),
+        ("Open this file", "请打开这个文件", "Hant", True),
+        ("Open this file", "請開啟這個檔案", "Hant", False),
+        ("File", "文件", "Hant", False),
+    ],
+)
+def test_names_of_the_other_side_are_no_wrong_script(src: str, tgt: str, usual: str, is_wrong: bool) -> None:
+    assert (("wrong script", 1) in wrong_with_pair(src, tgt, None, ("Latin", usual))) is is_wrong
+
+
+def test_misread_lines_are_judged_as_they_were_written(tmp_path: Path) -> None:
+    sound = ["Tümleşik geliştirme ortamı", "Başlık satırı ve değişiklikler", "İşaretçi şimdi açılıyor", "Görünüş"] * 4
+    texts = [line.encode("iso8859-9").decode("latin-1") for line in sound]
+    (tmp_path / "c.en").write_text("".join(f"An English line {n}\n" for n in range(16)), encoding="utf-8")
+    (tmp_path / "c.tr").write_text("".join(f"{line} {n}\n" for n, line in enumerate(texts)), encoding="utf-8")
+    examination = Examination(FilesSource(src=str(tmp_path / "c.en"), tgt=str(tmp_path / "c.tr")), "en", "tr")
+    kinds = {finding.kind: finding.count for finding in examination.run().findings}
+    assert kinds == {"mojibake": 16}
+    assert fix(examination, tmp_path / "new").kept == 16
+    lines = (tmp_path / "new" / "c.tr").read_text(encoding="utf-8").splitlines()
+    assert lines == [f"{line} {n}" for n, line in enumerate(sound)]
 
 
 def test_leaks_are_found_whatever_their_case_and_punctuation() -> None:

@@ -285,3 +285,11 @@ def test_a_like_entry_chooses_between_translations_that_are_about_as_probable() 
     assert [item.text for item in near] == ["Hit that key", "Press the key"]
     [far] = from_memory(search, memory, 1, ["etwas ganz anderes"])
     assert [item.text for item in far] == ["Press the key"]
+
+
+def test_a_translation_keeps_its_typography(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tsv"
+    path.write_text("Who is that?\tQui  est-ce\xa0?\nHello world\t你好\u3000世界\n", encoding="utf-8")
+    memory = TranslationMemory.load(path, ("en", "fr"))
+    assert memory.exact("Who is\u00a0that?") == "Qui est-ce\xa0?"
+    assert memory.exact("Hello\u202fworld") == "你好\u3000世界"

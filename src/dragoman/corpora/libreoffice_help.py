@@ -22,6 +22,7 @@ from dragoman.formats.html_pieces import VOID, Tag, scan
 from dragoman.languages.codes import short_tag, tag_of
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
+from dragoman.text.invisible import in_one_line
 
 SPLITS = {"test": 4, "valid": 6}
 """Percent of the pages."""
@@ -125,8 +126,8 @@ def _paragraph(markup: str) -> Paragraph:
     """A paragraph of one line. Pairs with nothing in them are left out, and spans that say nothing."""
     for _ in range(4):
         markup = re.sub(r"<(\w+)(?: [^<>]*)?></\1>", "", markup)
-    markup = " ".join(_without_bare_spans(markup).split())
-    return Paragraph(" ".join(html.unescape(re.sub(r"<[^<>]*>", "", markup)).split()), markup)
+    markup = in_one_line(_without_bare_spans(markup))
+    return Paragraph(in_one_line(html.unescape(re.sub(r"<[^<>]*>", "", markup))), markup)
 
 
 def _without_bare_spans(markup: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dragoman.formats.html_pieces import scan
+from dragoman.text.invisible import in_one_line
 
 HEADING = "heading"
 
@@ -174,7 +175,7 @@ def _plain(text: str) -> str:
     text = _ROFF.sub(char, text)
     if "\\" in text or unknown:
         return " "
-    return " ".join(text.replace("\0", "\\").split())
+    return in_one_line(text.replace("\0", "\\"))
 
 
 # -- XML and HTML --------------------------------------------------------------------------------------------------
@@ -284,4 +285,4 @@ def _resolved(text: str, known: Mapping[str, str]) -> str:
             break
         text = resolved
     text = html.unescape(text)
-    return "" if _GAP in text or _REFERENCE.search(text) else " ".join(text.split())
+    return "" if _GAP in text or _REFERENCE.search(text) else in_one_line(text)

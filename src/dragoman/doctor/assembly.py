@@ -30,6 +30,7 @@ from dragoman.quality.leakage import Leakage, key
 from dragoman.runs import atomic_io
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
+from dragoman.text.invisible import in_one_line
 from dragoman.text.placeholders import spans
 from dragoman.text.sources.base import Pair, PairSource
 
@@ -278,7 +279,7 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
             src = _QUALIFIER.sub("", src, count=1)
         tgt = _without_undo(src, tgt)
         src, tgt = _without_tags(src, tgt)
-        src, tgt = " ".join(src.split()), " ".join(tgt.split())
+        src, tgt = in_one_line(src), in_one_line(tgt)
         yield src, tgt, _fault(src, tgt)
 
 

@@ -23,6 +23,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import upper
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import source_of_file
+from dragoman.text.invisible import in_one_line
 from dragoman.text.lookup import lookup_form
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
@@ -235,7 +236,7 @@ def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str
     by_source: dict[str, list[Pair]] = {}
     for pair in source.pairs():
         if pair.src.strip() and pair.tgt.strip():
-            by_source.setdefault(_spaced(pair.src), []).append(pair._replace(tgt=_spaced(pair.tgt)))
+            by_source.setdefault(_spaced(pair.src), []).append(pair._replace(tgt=in_one_line(pair.tgt)))
     kept, conflicts = [], []
     for src, group in by_source.items():
         best, times = preferred(group)
@@ -263,7 +264,8 @@ def in_lines(text: str) -> str:
 def _entry(src: str, tgt: str) -> tuple[str, str]:
     """An entry as it is looked up. Of a single line the translation is a single line."""
     src = in_lines(src)
-    return src, in_lines(tgt) if "\n" in src else _spaced(tgt)
+    lines = tgt.splitlines() if "\n" in src else [tgt]
+    return src, "\n".join(filter(None, map(in_one_line, lines)))
 
 
 def _beside_breaks(src: str) -> Iterator[tuple[str, str]]:

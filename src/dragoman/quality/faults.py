@@ -437,11 +437,11 @@ def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
     script, letters = script_of(text)
     if not usual or not script or script == usual or letters < FEWEST_OF_SCRIPT:
         return None
-    words, beside = [match[0] for match in _WORD.finditer(text)], beside.lower()
-    own = sum(letters_in(word, usual) for word in words)
+    words, beside = _WORD.findall(text), "".join(_WORD.findall(beside.lower()))
+    new = [word for word in words if word.lower() not in beside]
+    own, strange = (sum(letters_in(word, name) for word in new) for name in (usual, script))
     if own == 0 and sum(len(word) > 1 and word.islower() for word in words) >= FEWEST_OF_SENTENCE:
         return script
-    strange = sum(letters_in(word, script) for word in words if word.lower() not in beside)
     return script if strange >= FEWEST_OF_SCRIPT and strange > LETTERS_OF_NAMES * own else None
 
 

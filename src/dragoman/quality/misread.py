@@ -105,7 +105,7 @@ def _read(data: bytes, codec: str) -> str | None:
 
 
 class Misread:
-    """Finds and mends lines of a language that were read in another encoding, and remembers which encodings these were.
+    """The repair of lines of a language that were read in another encoding; it remembers which encodings these were.
 
     >>> Misread("tr").mended("Temel Tümleþik Geliþtirme"), Misread("ru").mended("Ïðèâåò, ìèð")
     ('Temel Tümleşik Geliştirme', 'Привет, мир')
@@ -148,8 +148,9 @@ class Misread:
         cost = self._cost(text)
         lowest = math.inf
         for read_as in _READ_AS:
-            data = _written(text, read_as)
-            for written_in in self.codecs if data is not None else ():
+            if (data := _written(text, read_as)) is None:
+                continue
+            for written_in in self.codecs:
                 if written_in == read_as or (found := _read(data, written_in)) is None or found == text:
                     continue
                 codecs = read_as, written_in

@@ -26,6 +26,19 @@ _NARROW = re.compile("[\uff61-\uffdc]+")
 _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
+_SPACES = re.compile("[^\\S\xa0\u2000-\u200a\u202f\u205f\u3000]+")
+
+
+def in_one_line(text: str) -> str:
+    """The text with one space for each run of white space, none at its ends. Spaces of typography stay as they are:
+    those that hold words together, of a width, and the wide one of Chinese and Japanese.
+
+    >>> in_one_line(" Qui \\n est\\xa0?  Moi. ")
+    'Qui est\\xa0? Moi.'
+    """
+    return _SPACES.sub(" ", text).strip()
+
+
 def visible(text: str) -> str:
     """The text without characters that nobody sees.
 

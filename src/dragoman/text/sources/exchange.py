@@ -10,6 +10,7 @@ from dragoman.config import settings
 from dragoman.errors import show
 from dragoman.formats.base import Entry
 from dragoman.formats.bitext import po_entries, tmx_entries, xliff_entries
+from dragoman.text.invisible import in_one_line
 from dragoman.text.lines import open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
@@ -63,5 +64,5 @@ def _translated(entries: Iterable[Entry]) -> Iterator[Pair]:
 
 
 def _pair(entry: Entry) -> Pair:
-    src, tgt = " ".join(entry.src.split()), " ".join(entry.tgt.split())
+    src, tgt = in_one_line(entry.src), in_one_line(entry.tgt)
     return Pair(entry.line, src, tgt, approved=entry.state == "approved", changed=entry.changed)
