@@ -44,6 +44,7 @@ def test_marks_of_direction_are_left_out_in_every_script(text: str, mark: str) -
     [
         "می\u200cخواهم", "क\u094d\u200dष", "👩\u200d👩\u200d👧", "👩🏽\u200d🚀 Hemd", "❤️\u200d🔥",
         "សួស្តី\u200bលោក", "หน้า\u200bแรก", "ໜ້າ\u200bທຳອິດ", "စာ\u200bမျက်နှာ", "ᨲᩣ\u200bᨾ", "PDF\u200bហើយ",
+        "ហើយ\u200b\u200b\u200b PDF", " \u200b\u200bហើយ",
     ],
 )  # fmt: skip
 def test_scripts_and_emoji_that_need_them_keep_them(text: str) -> None:

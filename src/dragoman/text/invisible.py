@@ -14,7 +14,7 @@ _PARTED_BY_THEM = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u1aaf\u1b00-\u
 """Characters of scripts whose words a zero-width space parts."""
 _JOINED = "[^\0-\u058f\u1e00-\u200b\u200e-\u206f\u2c60-\u2c7f\ua720-\ua7ff]"
 """Characters of scripts other than Latin, Greek, Cyrillic and Armenian, which may need joiners."""
-ZERO_WIDTH_SPACE = rf"(?<![{_PARTED_BY_THEM}])(?<![{_PARTED_BY_THEM}]\u200b)\u200b+(?![{_PARTED_BY_THEM}])"
+ZERO_WIDTH_SPACE = f"(?<![{_PARTED_BY_THEM}\u200b])\u200b+(?![{_PARTED_BY_THEM}\u200b])"
 """A pattern of zero-width spaces between letters that these do not part."""
 _INVISIBLE = re.compile(f"[{FORMATTING}]+|{ZERO_WIDTH_SPACE}|(?<!{_JOINED})[\u200c\u200d]+(?!{_JOINED})")
 _NOT_SEEN = re.compile(f"[{FORMATTING}\u200b-\u200d]")
