@@ -98,3 +98,21 @@ def test_a_short_line_is_mended_beside_others_of_the_same_kind() -> None:
 def test_of_a_language_that_is_not_known_nothing_is_said() -> None:
     assert not Misread("").is_misread("Ïðèâåò")
     assert not Misread("xx").is_misread("Ïðèâåò")
+
+
+@pytest.mark.parametrize(
+    ("language", "damaged", "sound"),
+    [
+        ("tr", "Ä°stanbul", "İstanbul"),
+        ("tr", "ğŸ˜Š", "😊"),
+        ("lv", "RÄ«ga", "Rīga"),
+        ("lv", "baÅ†Ä·ieri gaida konkrÄ“tus projektus", "baņķieri gaida konkrētus projektus"),
+        ("de", "K√∂nig", "König"),
+        ("de", "SchlĂźsselwĂśrter", "Schlüsselwörter"),
+        ("ru", "п∙я│п╩п╦ п▓я▀ п╫п╣", "Если Вы не"),
+        ("es", "PUERTO BOYACÁ, BoyacÃ¡", "PUERTO BOYACÁ, Boyacá"),
+        ("en", "itâ€™s PowerHouseâ„¢", "it’s PowerHouse™"),
+    ],
+)
+def test_what_others_reported(language: str, damaged: str, sound: str) -> None:
+    assert mended(damaged, Misread(language)) == sound

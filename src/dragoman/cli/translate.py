@@ -117,6 +117,13 @@ Split = Annotated[
         help="Texts of several sentences: `always` or `never` one sentence at a time; `auto`: as the run was trained."
     ),
 ]
+Typography = Annotated[
+    bool,
+    typer.Option(
+        "--typography",
+        help="No-break spaces by punctuation and the quotation marks of French, German, Russian and their neighbours.",
+    ),
+]
 Bulk = Annotated[
     bool,
     typer.Option(
@@ -220,6 +227,7 @@ def translate(
     guard: Guard = None,
     min_confidence: MinConfidence = None,
     split: Split = "auto",
+    typography: Typography = False,
     bulk: Bulk = False,
     shard: Shard = None,
     ray: Ray = None,
@@ -260,7 +268,8 @@ def translate(
     options = TranslateOptions(
         run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
         rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or ())  # fmt: skip
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
+        typography=typography)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

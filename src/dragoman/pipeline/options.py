@@ -65,6 +65,8 @@ class TranslateOptions:
     datastores: Sequence[Path] = ()
     threads: int | None = None
     """Of another engine."""
+    typography: bool = False
+    """Translations have the no-break spaces and quotation marks of their language."""
     base: Seq2SeqModel | None = None
     """The model that the run is an adapter of, to share its tensors."""
 
@@ -120,7 +122,13 @@ def assemble(options: TranslateOptions) -> Pipeline:
     learnt = learnt_from(options.run)
     sentences = learnt.sentences if options.split == "auto" else options.split == "always"
     pipeline = Pipeline(
-        loaded, loaded, keep=options.keep, guard=bool(options.guard), sentences=sentences, numbers=learnt.numbers
+        loaded,
+        loaded,
+        keep=options.keep,
+        guard=bool(options.guard),
+        sentences=sentences,
+        numbers=learnt.numbers,
+        typography=options.typography,
     ).with_terms(None if options.glossary is None else _glossary(options), banned)
     reranker = _reranker(options, pipeline.own, precision)
     if options.mbr or options.mbr_by:

@@ -6,6 +6,7 @@
         the memory may have already                             memory.py
         is read as it looks                                     invisible.py
         the glossary may have as a term                         pipeline.py
+        has the spaces and quotation marks of the language      pipeline.py
         is told how sure the model is of it                     confidence.py
         is read in lower case where it is in capitals           capitals.py
         keeps its placeholders, and is watched by guards        guarded.py
@@ -37,6 +38,7 @@ from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.memory import Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
+from dragoman.text.typography import typeset
 
 FEW_TOKENS = 1_000
 """A vocabulary of fewer may be of letters or bytes, and knows no word."""
@@ -83,6 +85,8 @@ class Pipeline:
     """Texts are translated sentence by sentence."""
     numbers: bool = False
     """Texts without letters are translated, too."""
+    typography: bool = False
+    """Translations have the no-break spaces and the quotation marks of their language (`text/typography.py`)."""
     memory: Memory | None = None
     calibration: Calibration | None = None
     min_confidence: float = 0.0
@@ -130,6 +134,8 @@ class Pipeline:
         stage: NBest = functools.partial(in_lower_case, guarded.n_best, languages=self.splitter.languages)
         if self.calibration is not None:
             stage = functools.partial(with_confidence, stage, self.own, self.calibration, self.min_confidence)
+        if self.typography:
+            stage = functools.partial(as_typeset, stage, self.languages[1])
         if own.glossary is not None:
             stage = functools.partial(as_whole_terms, stage, own.glossary)
         stage = functools.partial(as_it_looks, stage, own.tokenizers.src)
@@ -206,6 +212,11 @@ class Pipeline:
         return Translation(
             joined.text, score / max(1, len(items)), log_prob, tuple(dict.fromkeys(warnings)), confidence, words
         )
+
+
+def as_typeset(n_best: NBest, language: str, sentences: Sequence[str]) -> list[list[Translation]]:
+    """The translations of each sentence with the typography of their language."""
+    return [[replace(one, text=typeset(one.text, language)) for one in items] for items in n_best(sentences)]
 
 
 def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) -> list[list[Translation]]:

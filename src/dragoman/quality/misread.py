@@ -7,13 +7,14 @@ words. UTF-8 read as anything is one of the pairs.
 """
 
 import functools
-import itertools
 import math
 import re
 import tomllib
 import unicodedata
 from collections import Counter
 from pathlib import Path
+
+import regex
 
 from dragoman.languages.codes import language_of, script_of
 from dragoman.languages.scripts import letters_in, script_of_language
@@ -52,6 +53,9 @@ _WRITTEN_IN |= {
 
 _TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£©®™¿¡\xa0\u200b\u200c\u200d\u200e\u200f\xad\ufeff×←→↑↓ªº²³½¼¾±µ")
 _EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
+_BEYOND = re.compile(r"[^\x00-\x7f]")
+_INNER_CAPITAL = regex.compile(r"(?<=[\p{Ll}--[a-z]])[\p{Lu}--[A-Z]]", regex.V1)
+"""A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
 USUAL, ODD, NEVER = 7.2, 8.0, 10.0
@@ -161,20 +165,26 @@ class Misread:
         return best
 
     def _may_be_misread(self, text: str) -> bool:
-        beyond = [char for char in text if not char.isascii()]
-        costs = list(map(self._cost_of, beyond))
+        """False for most sound texts, at a glance."""
         if self.script in _EAST_ASIAN:
-            return sum(costs) > USUAL * len(costs)
-        return max(costs) >= ODD or _inner_capitals(text) > 0 or sum(map(str.isupper, beyond)) > len(beyond) / 3
+            beyond = _BEYOND.findall(text)
+            return sum(map(self._cost_of, beyond)) > USUAL * len(beyond)
+        if max(map(self._cost_of, set(text))) >= ODD or _INNER_CAPITAL.search(text):
+            return True
+        return self.script == "Cyrl" and 3 * sum(map(str.isupper, text)) > len(_BEYOND.findall(text))
 
     def _is_sound(self, text: str) -> bool:
         """True for a text of letters and marks that texts of the language have, but for a few."""
-        beyond = [self._cost_of(char) for char in text if not char.isascii()]
+        beyond = list(map(self._cost_of, _BEYOND.findall(text)))
         return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
 
     def _cost(self, text: str) -> float:
         """The improbability of a text, in nats."""
-        return 4.0 * (_inner_capitals(text) + len(_INSIDE_WORD.findall(text))) + sum(map(self._cost_of, text))
+        return (
+            2.0 * len(_INNER_CAPITAL.findall(text))
+            + 4.0 * len(_INSIDE_WORD.findall(text))
+            + sum(map(self._cost_of, text))
+        )
 
     def _cost_of(self, char: str) -> float:
         if (cost := self._costs.get(char)) is None:
@@ -189,6 +199,8 @@ class Misread:
         category = unicodedata.category(char)
         if category[0] == "C":
             return 10.0
+        if category == "So" and char >= "\u2600":
+            return 6.0  # an emoji
         if category[0] not in "LM":
             is_east_asian = "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee"
             return (4.0 if self.script in _EAST_ASIAN else 8.0) if is_east_asian else 8.0
@@ -196,18 +208,10 @@ class Misread:
             return _east_asian_cost(char, self.script)
         rank = max(self.letters.find(char), self.letters.find(char.lower()))
         if rank >= 0:
-            return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.4 * char.isupper()
+            return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.3 * char.isupper()
         if not self.letters and self.script_name and letters_in(char, self.script_name):
             return 3.5
         return 8.0
-
-
-def _inner_capitals(text: str) -> int:
-    """The number of capitals beyond ASCII right behind a small letter, as in `оПХБЕР`."""
-    return sum(
-        one.islower() and other.isupper() and not (one.isascii() or other.isascii())
-        for one, other in itertools.pairwise(text)
-    )
 
 
 @functools.cache
