@@ -54,6 +54,7 @@ _WRITTEN_IN |= {
 _TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£©®™¿¡\xa0\u200b\u200c\u200d\u200e\u200f\xad\ufeff×←→↑↓ªº²³½¼¾±µ")
 _EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
 _BEYOND = re.compile(r"[^\x00-\x7f]")
+_CAPITAL = regex.compile(r"[\p{Lu}--[A-Z]]", regex.V1)
 _INNER_CAPITAL = regex.compile(r"(?<=[\p{Ll}--[a-z]])[\p{Lu}--[A-Z]]", regex.V1)
 """A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
@@ -127,6 +128,8 @@ class Misread:
         """Lines by the encodings that they were read and written in."""
         self.doubtful: list[str] = []
         """Lines that would be mended if more of their kind were seen."""
+        known = re.escape(self.letters + self.letters.upper() + "".join(_TYPOGRAPHIC))
+        self._usual = re.compile(f"[\x20-\x7e{known}]*")
         self._costs: dict[str, float] = {}
 
     def mended(self, text: str) -> str:
@@ -169,9 +172,11 @@ class Misread:
         if self.script in _EAST_ASIAN:
             beyond = _BEYOND.findall(text)
             return sum(map(self._cost_of, beyond)) > USUAL * len(beyond)
-        if max(map(self._cost_of, set(text))) >= ODD or _INNER_CAPITAL.search(text):
+        if not self._usual.fullmatch(text) and max(map(self._cost_of, _BEYOND.findall(text))) >= ODD:
             return True
-        return self.script == "Cyrl" and 3 * sum(map(str.isupper, text)) > len(_BEYOND.findall(text))
+        if _INNER_CAPITAL.search(text):
+            return True
+        return self.script == "Cyrl" and 3 * len(_CAPITAL.findall(text)) > len(_BEYOND.findall(text))
 
     def _is_sound(self, text: str) -> bool:
         """True for a text of letters and marks that texts of the language have, but for a few."""
