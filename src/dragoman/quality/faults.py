@@ -394,11 +394,9 @@ def _target_script(line: Line) -> str | None:
     """The script of a translation, where the language has another one; words of the source may stay as they are."""
     code = line.languages[1]
     if is_chinese(code) and (parsed(code).script or parsed(code).region):
-        simplified, traditional = han_variants(line.tgt)
-        is_simplified = script_code(code) == "Hans"
-        own, other = (simplified, traditional) if is_simplified else (traditional, simplified)
-        if other >= FEWEST_HAN and other > 3 * own:
-            forms = "simplified", "traditional"
+        script = script_code(code)
+        if _in_other_chinese(line.tgt, script):
+            is_simplified, forms = script == "Hans", ("simplified", "traditional")
             return f"in {forms[is_simplified]} letters, not in {forms[not is_simplified]} ones"
     usual, kept = script_of_language(code), set(folded(line.src))
     text = " ".join(word for word in folded(without_spans(line.tgt)[0]) if word not in kept)
@@ -430,8 +428,7 @@ def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
     say which script of Chinese: `Hans`, `Hant`.
     """
     if usual in ("Hans", "Hant"):
-        own, other = han_variants(text) if usual == "Hans" else han_variants(text)[::-1]
-        if other - own >= FEWEST_HAN:
+        if _in_other_chinese(text, usual):
             return "Hant" if usual == "Hans" else "Hans"
         usual = "Han"
     script, letters = script_of(text)
@@ -443,6 +440,12 @@ def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
     if own == 0 and sum(len(word) > 1 and word.islower() for word in words) >= FEWEST_OF_SENTENCE:
         return script
     return script if strange >= FEWEST_OF_SCRIPT and strange > LETTERS_OF_NAMES * own else None
+
+
+def _in_other_chinese(text: str, script: str) -> bool:
+    """True for a text in simplified letters where `script` is `Hant`, or in traditional ones where it is `Hans`."""
+    own, other = han_variants(text) if script == "Hans" else han_variants(text)[::-1]
+    return other >= FEWEST_HAN and other > 3 * own
 
 
 def source_capitals(line: Line) -> str | None:
