@@ -227,7 +227,7 @@ def translate(
     guard: Guard = None,
     min_confidence: MinConfidence = None,
     split: Split = "auto",
-    typography: Typography = False,
+    typeset: Typography = False,
     bulk: Bulk = False,
     shard: Shard = None,
     ray: Ray = None,
@@ -265,11 +265,9 @@ def translate(
         dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
     """
     changes, paths = _changes_and_paths(files or [])
-    options = TranslateOptions(
-        run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory, keep, guard, split,
-        rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (),
-        typography=typography)  # fmt: skip
+    options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix,
+        memory, keep, guard, split, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

@@ -63,10 +63,10 @@ class TranslateOptions:
     min_confidence: float | None = None
     """Lines of less are in doubt; of a run that was calibrated."""
     datastores: Sequence[Path] = ()
-    threads: int | None = None
-    """Of another engine."""
     typography: bool = False
     """Translations have the no-break spaces and quotation marks of their language."""
+    threads: int | None = None
+    """Of another engine."""
     base: Seq2SeqModel | None = None
     """The model that the run is an adapter of, to share its tensors."""
 

@@ -393,11 +393,10 @@ def target_language(line: Line) -> str | None:
 def _target_script(line: Line) -> str | None:
     """The script of a translation, where the language has another one; words of the source may stay as they are."""
     code = line.languages[1]
-    if is_chinese(code) and (parsed(code).script or parsed(code).region):
-        script = script_code(code)
-        if _in_other_chinese(line.tgt, script):
-            is_simplified, forms = script == "Hans", ("simplified", "traditional")
-            return f"in {forms[is_simplified]} letters, not in {forms[not is_simplified]} ones"
+    names_script = is_chinese(code) and (parsed(code).script or parsed(code).region)
+    if names_script and _in_other_chinese(line.tgt, script_code(code)):
+        is_simplified, forms = script_code(code) == "Hans", ("simplified", "traditional")
+        return f"in {forms[is_simplified]} letters, not in {forms[not is_simplified]} ones"
     usual, kept = script_of_language(code), set(folded(line.src))
     text = " ".join(word for word in folded(without_spans(line.tgt)[0]) if word not in kept)
     script = other_script(text, usual)

@@ -128,8 +128,8 @@ class Misread:
         """Lines by the encodings that they were read and written in."""
         self.doubtful: list[str] = []
         """Lines that would be mended if more of their kind were seen."""
-        known = re.escape(self.letters + self.letters.upper() + "".join(_TYPOGRAPHIC))
-        self._usual = re.compile(f"[\x20-\x7e{known}]*")
+        usual = re.escape(self.letters + self.letters.upper() + "".join(_TYPOGRAPHIC))
+        self._usual = re.compile(f"[\x20-\x7e{usual}]*")
         self._costs: dict[str, float] = {}
 
     def mended(self, text: str) -> str:

@@ -35,7 +35,7 @@ def typeset(text: str, language: str) -> str:
     for pattern, space in rules:
         made = pattern.sub(space, made)
     if code in _QUOTES:
-        first, last = _QUOTES[code]
+        first, last = tuple(_QUOTES[code])
         made = _QUOTED.sub(lambda quoted: f"{first}{quoted[1]}{last}", made)
     for start, end in span_ranges(text) if made != text else ():
         made = made[:start] + text[start:end] + made[end:]
