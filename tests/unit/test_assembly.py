@@ -71,7 +71,7 @@ def kept(assembly: Assembly) -> list[tuple[str, str]]:
         ("Copy <file> here", "Copier <fichier> ici", ("Copy <file> here", "Copier <fichier> ici")),
         ("See <https://x.org/a>.", "Voir <https://x.org/a>.", ("See <https://x.org/a>.", "Voir <https://x.org/a>.")),
         ("Salt &amp; pepper", "Sel &amp; poivre", ("Salt & pepper", "Sel & poivre")),
-        ("Name:", "Nom&nbsp;:", ("Name:", "Nom :")),
+        ("Name:", "Nom&nbsp;:", ("Name:", "Nom\xa0:")),
         ("Script|Arabic", "Arabe", ("Arabic", "Arabe")),
         ("Open Inset|O", "Einfügung öffnen|ö", ("Open Inset", "Einfügung öffnen")),
         ("Key for left|L", "G", ("L", "G")),
