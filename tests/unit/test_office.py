@@ -991,7 +991,6 @@ def test_texts_of_opendocument_change_together(before: str, expected: str) -> No
         ('<table:table-cell office:value-type="boolean"><text:p>WAHR</text:p></table:table-cell>', "numbers, dates"),
         ('<table:table-cell office:value-type="date"><text:p>3. Mai</text:p></table:table-cell>', "numbers, dates"),
         ("<text:p><text:date>3. Mai</text:date></text:p>", "fields"),
-        ("<text:p><text:ruby><text:ruby-text>Lesung</text:ruby-text></text:ruby></text:p>", "readings above words"),
     ],
 )  # fmt: skip
 def test_what_is_left_of_opendocument_is_counted(content: str, reason: str) -> None:

@@ -226,7 +226,8 @@ def _tokens(text: str, block: Sequence[Piece], embedded: bool) -> Iterator[Token
                 yield Token(kind, piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
         elif piece.name in READING:
             end = _end_of_reading(text, block, at)
-            yield Token("alone", piece.start, block[end - 1].end, text[piece.start : block[end - 1].end])
+            tags = "".join(text[one.start : one.end] for one in block[at:end] if one.tag is not None)
+            yield Token("alone", piece.start, block[end - 1].end, tags, fixed=True)  # reads the source's words
         elif piece.tag is not None and (note := _NOTE.match(text, piece.start)):
             end = next((place for place in range(at, len(block)) if block[place].start >= note.end()), len(block))
             yield Token("alone", *note.span(), note.group())

@@ -36,6 +36,15 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
+def without_reading(markup: str) -> str:
+    """The markup of a reading above a word without its text, which reads the source's words.
+
+    >>> without_reading("<rp>(</rp><rt>かんじ</rt><rp>)</rp>")
+    '<rp></rp><rt></rt><rp></rp>'
+    """
+    return re.sub(">[^<]+", ">", markup)
+
+
 def as_markup(items: Sequence[Item]) -> str:
     """Items as XML and HTML have them."""
     return "".join(item.raw if isinstance(item, Code) else escaped(item) for item in items)

@@ -108,6 +108,7 @@ _BEFORE = re.compile(
 """The mark of a task, an alert, a container, a short form, a line of verse or an item before a line's text."""
 _TAB = re.compile(r'^([ \t]*)={3}[!+]*[ \t]+(?=")', re.MULTILINE)
 _ALONE = frozenset({"footnote_ref", "footnote_anchor", "note"})
+_READING = frozenset({"<rt", "<rp"})
 _WHOLE = frozenset({"code_inline", "math_inline", "math_inline_double", "autolink", "kept"})
 
 _PICTURE = re.compile(r" *!\[(?:[^\[\]\\]|\\.)*\](?:\([^()\n]*\)|\[[^\]\n]*\])?")
@@ -352,13 +353,16 @@ class _Block:
         yield from self._with_texts(list(self._codes(note.children or [], begin)), self.place(begin), self.place(end))
 
     def _with_texts(self, codes: Sequence[Token], done: int, end: int) -> Iterator[Token]:
-        """Codes in order, and the texts between them."""
+        """Codes in order, and the texts between them but for readings above words."""
+        is_reading = False
         for code in sorted(codes, key=lambda code: (code.start, -code.end)):
             if code.start < done:
                 continue
-            if done < code.start:
+            if done < code.start and not is_reading:
                 yield Token("text", done, code.start, self.text[done : code.start])
-            yield code
+            is_of_reading = code.name in _READING
+            is_reading = code.kind == "open" and is_of_reading
+            yield code._replace(kind="alone", fixed=True) if is_of_reading else code
             done = code.end
         if done < end:
             yield Token("text", done, end, self.text[done:end])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dragoman.formats import html, opc
 from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, left_aside
-from dragoman.formats.inline import Kind, Token, escaped, units_of
+from dragoman.formats.inline import Kind, Token, escaped, units_of, without_reading
 from dragoman.formats.language import in_element, of_office
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, after, attribute, children, depth_of, elements, events, local
@@ -198,9 +198,10 @@ def _content(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
 def _around_content(text: str, whole: Sequence[Event], content: Sequence[Event], name: str) -> Iterator[RunToken]:
     """A content control, words with their reading, or a choice of two: a pair of codes around what is read."""
     start, end = whole[0].start, whole[-1].end
-    yield Token("open", start, content[0].end, text[start : content[0].end], name), None
+    before, is_ruby = text[start : content[0].end], name == "ruby"
+    yield Token("open", start, content[0].end, without_reading(before) if is_ruby else before, name), None
     yield from tokens_of(text, content[1:-1])
-    yield Token("close", content[-1].start, end, text[content[-1].start : end], name), None
+    yield Token("close", content[-1].start, end, text[content[-1].start : end], name, fixed=is_ruby), None
 
 
 def _field_state(run: Sequence[Event]) -> str:
@@ -356,7 +357,6 @@ def textboxes(text: str, options: Options) -> Iterator[Unit]:
 
 
 FIELDS = "fields"
-READINGS = "readings above words"
 PROPERTIES = "properties that the file has of its own, which programs may read"
 DESCRIBED = {
     "docPr": ("descr", "title"), "cNvPr": ("descr", "title"), "textpath": ("string",), "shape": ("alt",),

@@ -16,9 +16,9 @@ from dragoman.errors import Error
 from dragoman.formats import formulas
 from dragoman.formats.base import ASIDES, Options, Part, Pass, Unit, aside, left_aside, plain
 from dragoman.formats.encoding import decoded
-from dragoman.formats.inline import Kind, Token, units_of
+from dragoman.formats.inline import Kind, Token, units_of, without_reading
 from dragoman.formats.language import in_element, of_opendocument, one_after_another
-from dragoman.formats.office import FIELDS, NESTED, PROPERTIES, READINGS, end_of_range
+from dragoman.formats.office import FIELDS, NESTED, PROPERTIES, end_of_range
 from dragoman.formats.package import Package
 from dragoman.formats.xml import Event, attribute, depth_of, elements, events, local, tokens
 from dragoman.formats.xml_texts import contents_of, places_of, values_of
@@ -69,7 +69,7 @@ _ELEMENTS = (
 _DESCRIBED = contents_of(_ELEMENTS, "description or footer")
 _FIELDS_LEFT = (
     "text:date", "text:time", "creation-date", "modification-date", "print-date", "expression", "bibliography-mark",
-    "sheet-name", "table-formula", "execute-macro", "measure", "author-name", "ruby-text",
+    "sheet-name", "table-formula", "execute-macro", "measure", "author-name",
 )  # fmt: skip
 RANGES = "ranges of cells"
 VALUES = "numbers, dates and truth values, which programs write by themselves"
@@ -122,7 +122,11 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
 
 
 def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    yield from units_of(_with_blanks(list(tokens(text, inside[1:-1], _whole, ("span",)))), where, source=text)
+    found = [
+        token._replace(text=without_reading(token.text), fixed=True) if token.name == "ruby-text" else token
+        for token in tokens(text, inside[1:-1], _whole, ("span",))
+    ]
+    yield from units_of(_with_blanks(found), where, source=text)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
@@ -188,12 +192,11 @@ _RANGE = re.compile(rf"\$?{_CELL}(?:[:\s]\$?{_CELL})*+[:\s]?")
 
 
 def left_out(text: str, options: Options) -> Iterator[Unit]:
-    """Texts that stay, to be counted: what fields show that the program works out by itself, and readings."""
+    """Texts that stay, to be counted: what fields show that the program works out by itself."""
     for number, inside in elements(events(text, options), _FIELDS_LEFT):
         said = "".join(event.text for event in inside)
         if re.search(r"[^\W\d_]{3}", said):
-            reason = READINGS if local(inside[0].name) == "ruby-text" else FIELDS
-            yield Unit((said,), inside[0].start, inside[-1].end, plain, f"field {number}", kept=reason)
+            yield Unit((said,), inside[0].start, inside[-1].end, plain, f"field {number}", kept=FIELDS)
 
 
 def deletions(nested: int) -> Pass:

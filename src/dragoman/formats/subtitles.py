@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from dragoman.errors import Error
 from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of
-from dragoman.formats.inline import Token, escaped, units_of
+from dragoman.formats.inline import Token, escaped, units_of, without_reading
 from dragoman.languages.codes import written_without_spaces
-from dragoman.languages.line_breaks import columns, line_breaks
+from dragoman.languages.line_breaks import DENSE, columns, line_breaks
 from dragoman.languages.punctuation import CASELESS, END
 
 MAX_CUES = 6
@@ -281,6 +281,8 @@ def _tokens(text: str, start: int, end: int, syntax: Syntax) -> Iterator[Token]:
 
 def _code(match: re.Match[str]) -> Token:
     raw = match.group()
+    if raw.startswith("<rt>"):
+        return Token("alone", *match.span(), without_reading(raw), fixed=True)
     tags = _OVERRIDE.findall(raw)
     if tags and raw == "{" + "".join(f"\\{name}{value}" for name, value in tags) + "}":
         is_end = all(value in ("", "0") for _, value in tags)
@@ -354,15 +356,16 @@ def _wrapped(text: str, source: str, width: int, syntax: Syntax) -> str:
     text = text.strip()
     ends = _line_ends(source.strip())
     newline = ends[0] if ends else syntax.newline
-    sizes = bytearray(map(columns, text))  # of each character, as a reader sees it
+    # Of each character: the columns that a reader sees.
+    sizes = bytearray(b"\1" * len(text)) if text.isascii() else bytearray(map(columns, text))
     for code in syntax.code.finditer(text):
         sizes[slice(*code.span())] = bytes(len(code[0]))
     seen = [0, *itertools.accumulate(sizes)]  # of each place: the columns before it
-    prices = _breaks_in_words(text, syntax)
+    prices = _breaks_in_words(text, syntax) if DENSE.search(text) else {}
     blanks = _blanks(text)
     prices |= dict.fromkeys(blanks, 0.0) if prices else {}
     places = sorted(prices) or blanks
-    before = [seen[at] for at in places]
+    before, costs = [seen[at] for at in places], [prices.get(at, 0.0) for at in places]
     begin = _first_seen(text, sizes, 0)
     lines: list[str] = []
     done = first = 0
@@ -374,7 +377,7 @@ def _wrapped(text: str, source: str, width: int, syntax: Syntax) -> str:
         if prices and share < SHORTEST_LINE:
             break
         if prices:
-            chosen = _cheapest(before, [prices[at] for at in places], seen[begin], share, first)
+            chosen = _cheapest(before, costs, seen[begin], share, first)
         else:
             chosen = _nearest(before, seen[begin], seen[begin] + share, first)
         lines.append(text[done : places[chosen]].rstrip(" "))

@@ -13,7 +13,6 @@ from dragoman.formats.language import of_office
 from dragoman.formats.office import (
     FIELDS,
     NESTED,
-    READINGS,
     Beside,
     described,
     is_field_of_text,
@@ -105,7 +104,7 @@ def deletions(text: str, options: Options) -> Iterator[Unit]:
 def left_out(text: str, options: Options) -> Iterator[Unit]:
     """Texts that stay, to be counted: those in formulas and in the instructions of fields, and what fields show that
     Word works out by itself."""
-    reasons = {"oMath": FORMULA, "rt": READINGS, "fldSimple": FIELDS}
+    reasons = {"oMath": FORMULA, "fldSimple": FIELDS}
     has_any = re.search(rf"[<:](?:{'|'.join(reasons)})\b", text)
     for number, inside in elements(events(text, options), reasons) if has_any else ():
         reason = reasons[local(inside[0].name)]

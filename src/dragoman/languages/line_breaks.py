@@ -1,5 +1,7 @@
 """Where a line may end in scripts that put no spaces between words."""
 
+import functools
+import re
 import unicodedata
 from collections.abc import Iterator
 
@@ -9,6 +11,8 @@ from dragoman.languages.punctuation import CLUSTER, UNSPACED
 
 _CLUSTERS = regex.compile(CLUSTER, regex.DOTALL)
 _DENSE = rf"[{UNSPACED}\u3000-\u303f\uff00-\uffef]"
+DENSE = re.compile(rf"{_DENSE}|\u200b")
+"""A character beside which a line may end without a space."""
 _BREAK = regex.compile(rf"(?<={_DENSE}|\u200b)(?=\S)|(?<=\S)(?={_DENSE})")
 _NUMBER = r"[\p{N}〇一二三四五六七八九十百千万億兆]"
 _NEVER = regex.compile(
@@ -52,6 +56,7 @@ def line_breaks(text: str) -> Iterator[tuple[int, float]]:
             yield place, next(price for price, pattern in _PRICES if pattern.match(text, place))
 
 
+@functools.cache
 def columns(character: str) -> int:
     """The columns that a character takes in a line: two for a wide one, none for a sign of the letter before it.
 
