@@ -5,7 +5,7 @@ that DeepL may leave out of account too, is named in the answer's header X-Ignor
 """
 
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -265,15 +265,30 @@ def _variants(code: str) -> list[str]:
     return [one for one in VARIANTS.get(language_of(code), ()) if closest(one, [code])] or [_code(code)]
 
 
+def _language_names(codes: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The names of codes there, each with a language that is served by it: of one that stands for a single language
+    alone the language's own name.
+
+    >>> _language_names([("SR", "sr-Latn"), ("ZH", "zh_Hans"), ("ZH", "zh_Hant"), ("PT-PT", "pt")])
+    {'SR': 'Serbian (Latin)', 'ZH': 'Chinese', 'PT-PT': 'European Portuguese'}
+    """
+    served: dict[str, set[str]] = {}
+    for code, own in codes:
+        served.setdefault(code, set()).add(own)
+    told = {code: code if len(own) > 1 or "-" in code else min(own) for code, own in served.items()}
+    names = names_of(told.values())
+    return {code: names[own] for code, own in told.items()}
+
+
 @api.operation("GET POST", "/v2/languages", "Languages by type: source or target",
                [{"language": "DE", "name": "German"}])  # fmt: skip
 def languages(call: Call, given: LanguagesQuery) -> list[dict[str, Any]]:
     known = call.server.service.languages()
     if given.type != "target":
-        sources = names_of(dict.fromkeys(_code(code) for code in known if known[code]))
+        sources = _language_names((_code(code), code) for code in known if known[code])
         return [{"language": code, "name": name} for code, name in sources.items()]
     targets = sorted({tgt for reach in known.values() for tgt in reach})
-    names = names_of(dict.fromkeys(variant for code in targets for variant in _variants(code)))
+    names = _language_names((variant, code) for code in targets for variant in _variants(code))
     return [{"language": variant, "name": name, "supports_formality": False} for variant, name in names.items()]
 
 
