@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 from markdown_it import MarkdownIt
 
-from dragoman.formats.base import Code, Item
+from dragoman.formats.base import Code, Item, Options
+from dragoman.formats.document import FORMATS, Document
 from dragoman.formats.emphasis import APART, beside_letters
 
 PARSER = MarkdownIt("commonmark").enable("strikethrough")
@@ -103,3 +104,17 @@ def test_whatever_stands_beside_a_mark_it_is_rendered_and_no_text_is_lost() -> N
         broken += Counter({tag: html.count(f"<{tag}>") for tag in wanted}) != wanted
     assert broken > 100  # as they were
     assert APART.raw == "&#8203;"
+
+
+def test_a_document_of_markdown_has_emphasis_beside_japanese_letters() -> None:
+    said = {
+        "Open the file.": "ファイルを開きます。", " Save it now.": "今すぐ保存してください。",
+        "How are you?": "「調子」はどうですか？", " Good morning.": "おはようございます。",
+    }  # fmt: skip
+    text = "**Open the file.** Save it now.\n\n*How are you?* Good morning.\n"
+    document = Document(text.encode(), FORMATS["md"], Options("b.md", ("en", "ja")))
+    out = document.translated(
+        lambda units: [tuple(said[item] if isinstance(item, str) else item for item in unit.items) for unit in units]
+    ).decode()
+    assert out == "**ファイルを開きます**。今すぐ保存してください。\n\n*「調子」はどうですか*？おはようございます。\n"
+    assert PARSER.render(out).count("<strong>") == PARSER.render(out).count("<em>") == 1
