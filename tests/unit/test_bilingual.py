@@ -157,6 +157,21 @@ def test_right_to_left_is_said() -> None:
     out = bilingual("html", "<p>Ja</p><h1>Nein</h1>", ("en", "ar")).decode()
     assert '<p lang="ar" dir="rtl">JA</p>' in out
     assert '<span lang="ar" dir="rtl">NEIN</span>' in out
+    out = bilingual("html", '<html dir="rtl"><p>Ja</p><h1>Nein</h1>', ("ar", "en")).decode()
+    assert '<p lang="ar" dir="rtl">Ja</p>\n<p lang="en" dir="ltr">JA</p>' in out
+    assert '<span lang="ar" dir="rtl">Nein</span><br><span lang="en" dir="ltr">NEIN</span>' in out
+
+
+def test_a_paragraph_of_word_in_arabic_is_written_from_the_right() -> None:
+    file, out = docx.Document(), io.BytesIO()
+    file.add_paragraph("Ja").runs[0].bold = True
+    file.save(out)
+    made = Document(out.getvalue(), FORMATS["docx"], Options("a.docx", ("de", "ar"), bilingual=True))
+    data = made.translated(lambda units: [None if unit.kept else ("\u0646\u0639\u0645",) for unit in units])
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        body = package.read("word/document.xml").decode()
+    assert "<w:p><w:r><w:rPr><w:b/></w:rPr><w:t>Ja</w:t></w:r></w:p><w:p><w:pPr><w:bidi/>" in body
+    assert "<w:b/><w:bCs/><w:rtl/>" in body
 
 
 @pytest.mark.parametrize(

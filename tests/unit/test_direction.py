@@ -83,8 +83,12 @@ def test_quotations_in_a_third_language_and_code_keep_their_direction(before: st
 
 
 def test_styles_of_a_page_are_of_the_other_direction() -> None:
-    styles = "<style>p { DIRECTION: ltr; text-align : left; float:right } .flex-direction:left</style>"
-    expected = "<style>p { DIRECTION: rtl; text-align : right; float:left } .flex-direction:left</style>"
+    styles = (
+        "<style>p { DIRECTION: ltr; text-align : left; float:right; border-left-width:1px } .margin-left{x:0}</style>"
+    )
+    expected = (
+        "<style>p { DIRECTION: rtl; text-align : right; float:left; border-right-width:1px } .margin-left{x:0}</style>"
+    )
     assert page(f"<html>{styles}<p>one", INTO) == f'<html dir="rtl">{expected}<p>one'
     assert page(f"<html>{styles}<p>one", SAME) == f"<html>{styles}<p>eins"
 
@@ -194,7 +198,8 @@ def test_files_that_name_their_language_name_the_target(
     assert page(before, languages, name) == expected
 
 
-def test_an_xliff_into_another_language_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    out = page(XLIFF.format(' target-language="de"', ""), INTO, "a.xlf")
+@pytest.mark.parametrize("src", ["en-US", "fr"])  # French: the file is no template, whatever the languages are
+def test_an_xliff_into_another_language_says_so(src: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = page(XLIFF.format(' target-language="de"', "").replace("en-US", src), INTO, "a.xlf")
     assert 'target-language="de"' in out
     assert "says that it is translated into 'de', not 'ar'; left so" in capsys.readouterr().err

@@ -37,7 +37,8 @@ class Surroundings(NamedTuple):
         """The edits that put a translation below its source."""
         written = copied(unit.render(items))
         opening, closing = self.before, self.after
-        src, tgt = (_attributes(code, self.is_xml) for code in self.options.languages)
+        has_directions = "rtl" in map(direction_of, self.options.languages)
+        src, tgt = (_attributes(code, self.is_xml, has_directions) for code in self.options.languages)
         is_cut = any(isinstance(item, Code) and item.kind == "alone" and _is_half(item.raw) for item in unit.items)
         is_alone = opening is not None and opening.name in NO_MARKUP
         if is_cut or is_alone or not plain(items).strip():
@@ -80,13 +81,13 @@ def _is_paragraph(opening: Piece, closing: Piece) -> bool:
     return all(tag is not None and tag.name == "p" for tag in tags) and [tag.opens for tag in tags if tag] == [1, 0]
 
 
-def _attributes(language: str, is_xml: bool) -> str:
-    """The attributes that say which language an element is in; none where that is not known."""
+def _attributes(language: str, is_xml: bool, has_direction: bool) -> str:
+    """The attributes that say which language an element is in, and its direction; none where that is not known."""
     if not language:
         return ""
     tag = tag_of(language)
     attributes = f' lang="{tag}"' + (f' xml:lang="{tag}"' if is_xml else "")
-    return f'{attributes} dir="rtl"' if direction_of(language) == "rtl" else attributes
+    return f'{attributes} dir="{direction_of(language)}"' if has_direction else attributes
 
 
 def copied(markup: str) -> str:

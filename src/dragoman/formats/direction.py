@@ -85,12 +85,16 @@ def of_css(text: str, options: Options) -> str:
     if not (direction := turned(options)):
         return text
     text = _CSS_DIRECTION.sub(rf"\g<1>{direction}", text)
-    return _CSS_SIDE.sub(lambda found: found[1] + _SIDES[found[2].lower()], text)
+    return _CSS_SIDE.sub(lambda found: found[1] + SIDES[found[2].lower()], text)
 
 
 _CSS_DIRECTION = re.compile(r"((?<![\w-])direction\s*:\s*)(?:ltr|rtl)\b", re.IGNORECASE)
-_CSS_SIDE = re.compile(r"((?<![\w-])(?:text-align(?:-last)?|float|clear)\s*:\s*)(left|right)\b", re.IGNORECASE)
-_SIDES = {"left": "right", "right": "left"}
+_CSS_SIDE = re.compile(
+    r"((?<![\w-])(?:(?:text-align(?:-last)?|float|clear)\s*:\s*|(?:margin|padding|border)-(?=\w+(?:-\w+)?\s*:)))"
+    r"(left|right)\b",
+    re.IGNORECASE,
+)
+SIDES = {"left": "right", "right": "left"}
 
 
 def of_xml(text: str, options: Options) -> str:
@@ -170,10 +174,9 @@ def _slides_from_right(text: str) -> str:
         text,
     )
     return re.sub(
-        r"<p:(txStyles|defaultTextStyle)>.*?</p:\1>",
+        r"<p:(txStyles|defaultTextStyle)>(?:[^<]++|<(?!/?p:\1>))*+",
         lambda styles: re.sub(r"(<a:lvl\dpPr)(?=[\s>])(?![^<>]*\salgn=)", r'\1 algn="r"', styles[0]),
         text,
-        flags=re.DOTALL,
     )
 
 
@@ -193,10 +196,10 @@ _OTHER = {"l": "r", "r": "l", "start": "right", "left": "right", "end": "left", 
 """The other side. LibreOffice reads `start` as left, whatever the direction is."""
 _W = r"(?!a:|m:|p:)\w+:"
 """The prefix of Word's elements. Drawings, formulas and slides have paragraphs and runs of their own."""
-_PARAGRAPH_OF_SLIDE = re.compile(r"<a:p>.*?</a:p>", re.DOTALL)
-_PARAGRAPH = re.compile(rf"<({_W})p(?:\s[^<>]*)?(?<!/)>(?:(?!</?\1p[\s>]).)*+", re.DOTALL)
+_PARAGRAPH_OF_SLIDE = re.compile(r"<a:p>(?:[^<]++|<(?!/?a:p>))*+</a:p>")
+_PARAGRAPH = re.compile(rf"<({_W})p(?:\s[^<>]*)?(?<!/)>(?:[^<]++|<(?!/?\1p[\s>]))*+")
 """A paragraph of Word, up to one inside of it."""
-_RUN = re.compile(rf"(<({_W})r(?:\s[^<>]*)?(?<!/)>\s*)(<\2rPr\s*/>)?((?:(?!</?\2r[\s>]).)*+)", re.DOTALL)
+_RUN = re.compile(rf"(<({_W})r(?:\s[^<>]*)?(?<!/)>\s*)(<\2rPr\s*/>)?((?:[^<]++|<(?!/?\2r[\s>]))*+)")
 _MARK = re.compile(rf"<{_W}(?:bidi|bidiVisual|rtl|rtlGutter|cs)(?:\s[^<>]*)?/>")
 _MARKED_LTR = re.compile(rf"<{_W}rtl\s[^<>]*/>")
 _NO_PROPERTIES = re.compile(rf"(<({_W})p(?:\s[^<>]*)?(?<!/)>)(?:\s*<\2pPr\s*/>|(?!\s*<\2pPr>))")
@@ -209,7 +212,7 @@ _BEHIND_RTL = "cs|em|lang|eastAsianLayout|specVanish|oMath|rPrChange"
 
 def _missing(mark: str, begin: str, end: str, behind: str) -> re.Pattern[str]:
     """The part of properties before the place of a mark that they lack. `behind`: what stands behind that place."""
-    return re.compile(rf"({begin}(?:(?!<\2(?:{mark}|{behind})\b|</\2{end}>).)*+)(?!<\2{mark}\b)", re.DOTALL)
+    return re.compile(rf"({begin}(?:[^<]++|<(?!\2(?:{mark}|{behind})\b|/\2{end}>))*+)(?!<\2{mark}\b)")
 
 
 _PLACE_OF_RTL = _missing("rtl", rf"<({_W})rPr>", "rPr", _BEHIND_RTL)
@@ -218,7 +221,7 @@ _WITHOUT_DIRECTION = (
     (re.compile(rf"(<({_W})pPrDefault>\s*<\2pPr)\s*/>"), r"\1></\2pPr>"),
     (_missing("bidi", rf"<({_W})(?:pPrDefault|p(?:\s[^<>]*)?)>\s*<\2pPr>", "pPr", _BEHIND_BIDI), r"\1<\2bidi/>"),
     (_missing("rPr", rf"<({_W})p(?:\s[^<>]*)?>\s*<\2pPr>", "pPr", "sectPr|pPrChange"), r"\1<\2rPr></\2rPr>"),
-    (_missing("rtl", rf"<({_W})pPr>(?:(?!<\2rPr>|</\2pPr>).)*+<\2rPr>", "rPr", _BEHIND_RTL), r"\1<\2rtl/>"),
+    (_missing("rtl", rf"<({_W})pPr>(?:[^<]++|<(?!\2rPr>|/\2pPr>))*+<\2rPr>", "rPr", _BEHIND_RTL), r"\1<\2rtl/>"),
     (_missing("bidi", rf"<({_W})sectPr\b[^<>]*(?<!/)>", "sectPr", "rtlGutter|docGrid|printerSettings|sectPrChange"),
      r"\1<\2bidi/>"),
     (re.compile(rf"(<({_W})tblPr>\s*+(?:<\2(?:tblStyle|tblpPr|tblOverlap)\b[^<>]*>\s*)*+)(?!<\2bidiVisual)"),
@@ -234,11 +237,22 @@ def of_opendocument(text: str, options: Options) -> str:
         return text
     mode = f"{direction[::2]}-tb"
     text = re.sub(r'(\sstyle:writing-mode=")(?:(?:lr|rl)-tb|page)"', rf'\g<1>{mode}"', text)
-    if direction == "rtl":
-        for pattern, written in _WITHOUT_MODE:
-            text = pattern.sub(written, text)
+    text = _with_default(text) if direction == "rtl" else text
     text = _mirrored(_with_attribute(text, _LAYOUTS, "style:writing-mode", mode), r'\sfo:text-align="')
     return _UNALIGNED.sub(r'\1 fo:text-align="right"', text) if direction == "rtl" and "xmlns:fo=" in text else text
+
+
+def _with_default(text: str) -> str:
+    """A part of an OpenDocument file whose default for paragraphs has properties."""
+    properties = "<style:paragraph-properties/>"
+    if (default := re.search(_DEFAULT, text)) is None:
+        made = f'<style:default-style style:family="paragraph">{properties}</style:default-style>'
+        written = {"/>": f"<office:styles>{made}</office:styles>", ">": f"<office:styles>{made}"}
+        return re.sub(r"<office:styles\s*(/?>)", lambda found: written[found[1]], text, count=1)
+    if default[1] == "/>":
+        return f"{text[: default.start(1)]}>{properties}</style:default-style>{text[default.end() :]}"
+    has_any = re.compile(r"\s*<style:paragraph-properties\b").match(text, default.end())
+    return text if has_any else f"{text[: default.end()]}{properties}{text[default.end() :]}"
 
 
 def _mirrored(text: str, before: str) -> str:
@@ -256,12 +270,4 @@ _UNALIGNED = re.compile(
     r"(?![^<>]*\sfo:text-align=)"
 )
 """Defaults of paragraphs that name no side: LibreOffice takes the left one."""
-_DEFAULT = r'<style:default-style(?=\s)(?=[^<>]*\sstyle:family="paragraph")[^<>]*?'
-_WITHOUT_MODE = (
-    (re.compile(r"<office:styles\s*/>"), r"<office:styles></office:styles>"),
-    (re.compile(rf"<office:styles>(?!.*{_DEFAULT})", re.DOTALL),
-     r'\g<0><style:default-style style:family="paragraph"/>'),
-    (re.compile(rf"({_DEFAULT})\s*/>"), r"\1></style:default-style>"),
-    (re.compile(rf"({_DEFAULT}(?<!/)>)(?!\s*<style:paragraph-properties\b)"), r"\1<style:paragraph-properties/>"),
-)  # fmt: skip
-"""The default for paragraphs where a document has none."""
+_DEFAULT = r'<style:default-style(?=\s)(?=[^<>]*\sstyle:family="paragraph")[^<>]*?(/?>)'

@@ -17,7 +17,6 @@ _SAYING_LANGUAGE = ("og:locale", "content-language", "language", "dc.language", 
 _LANGUAGE = re.compile(r"\b(?:lang\s*=|locale|language)", re.IGNORECASE)
 _DIRECTION = re.compile(r"\b(?:lang|dir|align|style)\s*=", re.IGNORECASE)
 _OF_CODE = frozenset({"code", "kbd", "listing", "pre", "samp", "tt"})
-_SIDES = {"left": "right", "right": "left"}
 
 
 def with_language(text: str, options: Options) -> str:
@@ -80,8 +79,8 @@ def _turned(piece: Piece, attributes: dict[str, tuple[str, int, int]], tgt: str,
     for name, (value, start, end) in attributes.items() if piece.is_translated else ():
         if name == "dir" and value.lower() == direction.opposite(tgt):
             yield Edit(start, end, tgt)
-        elif name == "align" and value.lower() in _SIDES:
-            yield Edit(start, end, _SIDES[value.lower()])
+        elif name == "align" and value.lower() in direction.SIDES:
+            yield Edit(start, end, direction.SIDES[value.lower()])
         elif name == "style" and start < end and "&" not in value:
             yield Edit(start, end, direction.of_css(value, options))
 

@@ -106,7 +106,7 @@ _OFFICE = in_attributes({
     "lang": ("val",), "themeFontLang": ("val",), "rPr": ("lang",), "endParaRPr": ("lang",), "defRPr": ("lang",),
     "fld": ("lang",),
 })  # fmt: skip
-_PROPERTIES = re.compile(r"<(?!a:|m:)(\w+:)rPr>(?:(?!</?\1rPr>).)*+", re.DOTALL)
+_PROPERTIES = re.compile(r"<(?!a:|m:)(\w+:)rPr>(?:[^<]++|<(?!/?\1rPr>))*+")
 _FONTS = re.compile(r"<(\w+:)rFonts(?=\s)[^<>]*?(?=\s*/?>)")
 
 
@@ -164,8 +164,8 @@ def of_opendocument(text: str, options: Options) -> str:
 
 
 _USUAL = re.compile(
-    r"(<style:default-style\b[^<>]*(?<!/)>(?:(?!</style:default-style>).)*?<style:text-properties\b)([^<>]*>)",
-    re.DOTALL,
+    r"(<style:default-style\b[^<>]*(?<!/)>(?:[^<]++|<(?!/?style:default-style\b|style:text-properties\b))*+"
+    r"<style:text-properties\b)([^<>]*>)"
 )
 
 

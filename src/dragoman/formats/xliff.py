@@ -435,14 +435,14 @@ def _tu(text: str, inside: Sequence[Event], src: str, tgt: str, options: Options
 
 def with_target_language(text: str, options: Options) -> str:
     """The file with its target language, wherever it says none or the source's, as a template does."""
-    src, tgt = options.languages
+    tgt = options.languages[1]
     edits: list[Edit] = []
     for event in events(text, options):
         names = _LANGUAGES.get(local(event.name)) if event.kind == "start" and tgt else None
         if names is None or not attribute(event, names[0]):
             continue
         value = re.search(rf"\s{names[1]}\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", text[event.start : event.end])
-        said = attribute(event, names[1])
+        src, said = (attribute(event, name) for name in names)
         if value is None:
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
             edits.append(Edit(end, end, f" {names[1]}={quoteattr(tag_of(tgt))}"))
