@@ -701,6 +701,8 @@ def test_a_document_of_which_nothing_changes_keeps_its_language() -> None:
 
 
 DEFAULTS = "<w:docDefaults><w:rPrDefault>{}</w:rPrDefault><w:pPrDefault>{}</w:pPrDefault></w:docDefaults>"
+LEVELS = "".join(f'<a:lvl{level}pPr algn="r" rtl="1"/>' for level in range(1, 10))
+MASTER = "".join(f"<p:{name}Style>{LEVELS}</p:{name}Style>" for name in ("title", "body", "other"))
 LATIN, ARABIC = ("de", "en", "ltr"), ("de", "ar", "rtl")
 BACK = ("he", "en", "ltr")
 
@@ -780,6 +782,9 @@ def test_the_direction_of_writing_of_text_files(
          '<a:p><a:pPr rtl="1"/><a:r><a:t>\u0627</a:t></a:r></a:p><a:p/><a:bodyPr wrap="none" rtlCol="1"/>'),
         (ARABIC, '<p:txStyles><a:lvl1pPr/><a:lvl2pPr algn="ctr"/></p:txStyles><a:lvl1pPr/>',
          '<p:txStyles><a:lvl1pPr algn="r" rtl="1"/><a:lvl2pPr rtl="1" algn="ctr"/></p:txStyles><a:lvl1pPr rtl="1"/>'),
+        (ARABIC, "<p:sldMaster><p:extLst/><p:extLst><p:ext/></p:extLst></p:sldMaster><p:presentation></p:presentation>",
+         f"<p:sldMaster><p:extLst/><p:txStyles>{MASTER}</p:txStyles><p:extLst><p:ext/></p:extLst></p:sldMaster>"
+         f'<p:presentation rtl="1"><p:defaultTextStyle>{LEVELS}</p:defaultTextStyle></p:presentation>'),
         (BACK, '<a:p><a:pPr algn="r" rtl="1"/><a:r><a:t>\u05d0</a:t></a:r></a:p><a:p><a:pPr rtl="1"/></a:p>',
          '<a:p><a:pPr algn="r" rtl="1"/><a:r><a:t>\u05d0</a:t></a:r></a:p><a:p><a:pPr rtl="0"/></a:p>'),
         (ARABIC, "<w:sectPr><w:cols/><w:docGrid/></w:sectPr><w:sectPr/>",

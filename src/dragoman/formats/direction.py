@@ -166,18 +166,35 @@ def _with_direction(text: str, direction: str) -> str:
 
 
 def _slides_from_right(text: str) -> str:
-    """Slides whose paragraphs all say their direction; where a presentation's styles name no side it is the left."""
+    """Slides whose paragraphs all say their direction; where styles name no side it was the left one."""
     text = _PARAGRAPH_OF_SLIDE.sub(
         lambda found: (
             re.sub(r"(?<=<a:p>)(?!\s*<a:pPr)", '<a:pPr rtl="1"/>', found[0]) if _texts(found[0]) else found[0]
         ),
         text,
     )
-    return re.sub(
-        r"<p:(txStyles|defaultTextStyle)>(?:[^<]++|<(?!/?p:\1>))*+",
-        lambda styles: re.sub(r"(<a:lvl\dpPr)(?=[\s>])(?![^<>]*\salgn=)", r'\1 algn="r"', styles[0]),
-        text,
-    )
+    for name, place, made in _STYLES:
+        if f"<p:{name}" not in text:
+            text = place.sub(made, text, count=1)
+        styles = re.compile(rf"<p:{name}>(?:[^<]++|<(?!/?p:{name}>))*+")
+        text = styles.sub(lambda found: re.sub(_UNALIGNED_LEVEL, r'\1 algn="r"', found[0]), text)
+    return text
+
+
+_LEVELS = "".join(f'<a:lvl{level}pPr algn="r" rtl="1"/>' for level in range(1, 10))
+_MASTER = "".join(f"<p:{name}Style>{_LEVELS}</p:{name}Style>" for name in ("title", "body", "other"))
+_LAST = r"(?=(?:<p:modifyVerifier\b[^<>]*/>\s*)?(?:<p:extLst>(?:[^<]++|<(?!/?p:extLst>))*+</p:extLst>\s*)?</p:{}>)"
+_STYLES = (
+    ("txStyles", re.compile(_LAST.format("sldMaster")), f"<p:txStyles>{_MASTER}</p:txStyles>"),
+    (
+        "defaultTextStyle",
+        re.compile(_LAST.format("presentation")),
+        f"<p:defaultTextStyle>{_LEVELS}</p:defaultTextStyle>",
+    ),
+)
+"""Styles of masters and of presentations, from which paragraphs have their side: the names, and their place and
+content in a file (LibreOffice's) that has none."""
+_UNALIGNED_LEVEL = r"(<a:lvl\dpPr)(?=[\s/>])(?![^<>]*\salgn=)"
 
 
 def _run_from_right(run: re.Match[str]) -> str:

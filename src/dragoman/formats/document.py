@@ -19,6 +19,7 @@ from dragoman.formats import (
     epub,
     html,
     html_inside,
+    html_language,
     its,
     json_strings,
     language,
@@ -301,7 +302,7 @@ FORMATS: dict[str, Format] = {
         "Markdown",
         (".md", ".markdown"),
         (markdown.title_units, markdown.inner_units, markdown.units),
-        finish=language.of_front_matter,
+        finish=language.one_after_another(language.of_front_matter, html_language.in_markdown),
         goes_bilingual=True,
     ),
     "asciidoc": Format(

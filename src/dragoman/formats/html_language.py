@@ -31,6 +31,20 @@ def with_language(text: str, options: Options) -> str:
     return spliced(text, edits)
 
 
+def in_markdown(text: str, options: Options) -> str:
+    """Markdown whose tags (`<div dir="rtl">`) say the target's language and direction; code stays."""
+    if not options.languages[1]:
+        return text
+    return _OF_MARKDOWN.sub(lambda found: with_language(found[0], options) if found["tag"] else found[0], text)
+
+
+_OF_MARKDOWN = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)|\Z)|(?P<code>`+)[^`\n]+(?P=code)"
+    r"|(?P<tag><[A-Za-z][\w-]*\s(?:[^<>]*\s)?(?:lang|dir|align|style)\s*=[^<>]*>)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
 def _language_edits(piece: Piece, languages: tuple[str, str]) -> Iterator[Edit]:
     if piece.tag is None or not piece.tag.opens or not _LANGUAGE.search(piece.tag.text):
         return
