@@ -73,6 +73,7 @@ def test_pages_say_the_language_and_direction_of_the_target(
         ('<q lang="fr">chat</q><p>one', '<q lang="fr" dir="ltr">chat</q><p>one'),
         ('<q lang="fa">\u06af\u0631\u0628\u0647</q><p>one', '<q lang="fa">\u06af\u0631\u0628\u0647</q><p>one'),
         ('<q lang="fr" dir="ltr">one</q>', '<q lang="fr" dir="rtl">one</q>'),  # it was translated all the same
+        ('<p lang="{{ lang }}">7 km<p>one', '<p lang="{{ lang }}">7 km<p>one'),
         ("<pre>x = <code>f(7)</code></pre><p>one<p><code>f()</code>",
          '<pre dir="ltr">x = <code>f(7)</code></pre><p>one<p><code dir="ltr">f()</code>'),
         ('<p dir="auto">one</p><img align="left" alt="one">', '<p dir="auto">one</p><img align="right" alt="one">'),

@@ -688,11 +688,12 @@ def test_excels_own_escapes_are_no_words() -> None:
 )
 def test_the_target_language_stands_in_runs_and_styles(tgt: str, before: str, expected: str) -> None:
     styles = f"<w:styles {W}><w:rPr>{before}</w:rPr></w:styles>"
-    data = word(paragraph("Hemd", f"<w:rPr>{before}</w:rPr>"), {"word/s.xml": styles}, {"s.xml": "styles"})
+    kinds = {"s.xml": "styles", "t.xml": "stylesWithEffects"}
+    data = word(paragraph("Hemd", f"<w:rPr>{before}</w:rPr>"), {f"word/{name}": styles for name in kinds}, kinds)
     out = Document(data, FORMATS["docx"], Options("a.docx", ("de", tgt))).translated(rotated)
     with zipfile.ZipFile(io.BytesIO(out)) as file:
         assert expected in file.read("word/document.xml").decode()
-        assert file.read("word/s.xml").decode() == styles.replace(before, expected)
+        assert {file.read(f"word/{name}").decode() for name in kinds} == {styles.replace(before, expected)}
 
 
 def test_a_document_of_which_nothing_changes_keeps_its_language() -> None:

@@ -11,7 +11,7 @@ from dragoman.formats.base import Edit, Options, spliced
 from dragoman.formats.html import page_of
 from dragoman.formats.html_pieces import VOID, Piece, text_of
 from dragoman.formats.language import tag_like
-from dragoman.languages.codes import direction_of, language_of
+from dragoman.languages.codes import direction_of, is_known, language_of
 
 _SAYING_LANGUAGE = ("og:locale", "content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE = re.compile(r"\b(?:lang\s*=|locale|language)", re.IGNORECASE)
@@ -75,7 +75,7 @@ def _direction_edits(text: str, page: Sequence[Piece], tgt: str, options: Option
         attributes = {name: (value, start, end) for name, value, start, end in tag.attributes()}
         language = next((attributes[name][0] for name in ("lang", "xml:lang") if name in attributes), "")
         is_other = piece.name in _OF_CODE or (
-            language != "" and language_of(language) not in map(language_of, options.languages)
+            is_known(language) and language_of(language) not in map(language_of, options.languages)
         )
         if is_other and piece.name != root and (end := _end_of_kept(text, page, number, tgt)):
             kept = end

@@ -216,6 +216,5 @@ def _parts_of_kinds(below: Beside) -> dict[str, Part]:
         **dict.fromkeys(("footnotes", "endnotes"), _text(*aside("notes", *passes))),
         "comments": _text(*aside("comments", *passes)),
         "numbering": _text(numbering),
-        "styles": Part(finish=of_office),
-        "settings": Part(finish=of_office),
+        **dict.fromkeys(("styles", "styleswitheffects", "settings"), Part(finish=of_office)),
     }
