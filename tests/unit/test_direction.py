@@ -76,6 +76,9 @@ def test_pages_say_the_language_and_direction_of_the_target(
         ('<p lang="{{ lang }}">7 km<p>one', '<p lang="{{ lang }}">7 km<p>one'),
         ("<pre>x = <code>f(7)</code></pre><p>one<p><code>f()</code>",
          '<pre dir="ltr">x = <code>f(7)</code></pre><p>one<p><code dir="ltr">f()</code>'),
+        ("<iframe srcdoc='<p lang=\"en\" dir=ltr>one</p>'></iframe>",
+         "<iframe srcdoc='&lt;p lang=&quot;ar&quot; dir=rtl&gt;one&lt;/p&gt;'></iframe>"),
+        ('<!--[if mso]><td dir="ltr">one</td><![endif]-->', '<!--[if mso]><td dir="rtl">one</td><![endif]-->'),
         ('<p dir="auto">one</p><img align="left" alt="one">', '<p dir="auto">one</p><img align="right" alt="one">'),
     ],
 )  # fmt: skip

@@ -178,7 +178,7 @@ def _data_written(items: Sequence[Item]) -> str:
 
 
 def finish(text: str, options: Options) -> str:
-    """The page with its language changed to the target's; so is that of JSON-LD."""
+    """The page, and those inside of it, with their language changed to the target's; so is that of JSON-LD."""
     src, tgt = options.languages
     edits = [
         Edit(data.start + value.start, data.start + value.end, as_json(tag_of(tgt)))
@@ -186,6 +186,10 @@ def finish(text: str, options: Options) -> str:
         for value in data.strings
         if value.path[-1:] == ("inLanguage",) and language_of(data.content(value)) == language_of(src)
     ]
+    for page in _pages(text, options):
+        content, _ = page.unescaped(text)
+        if (written := with_language(content, options)) != content:
+            edits.append(Edit(page.start, page.end, page.write(written)))
     return with_language(spliced(text, edits), options)
 
 
