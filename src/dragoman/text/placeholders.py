@@ -26,10 +26,14 @@ _URL_PART = (
     rf"{_PLAIN}++|\((?:{_PLAIN}++|{_NATIVE})++\)|\((?={_PLAIN})|[{_MIDDLE}]++(?=[(/]|{_PLAIN})"
     rf"|(?<=[=#&_~+%-])(?!を){_NATIVE}|(?<=[{_BARE}])\.{_NATIVE}"
 )
+_TITLE = rf"(?<=/wiki/)(?:{_PLAIN}++(?:(?![{_ENDS}\u3041-\u309f])[{_BARE}])++)++"  # wiki/C言語
+_SIMPLE = r"(?=[A-Za-z0-9])[A-Za-z0-9._~/?#@!$&*+,;=%:-]*(?<![.,;:!?])(?=[.,;:!?]*+(?:[\s<>\"]|\Z))"
+"""Most URLs, and what follows them: so they take half the time."""
 _URL = (
-    rf"(?:https?://|www\.)(?={_PLAIN}|[{_BARE}])(?:{_NATIVE})?(?:{_URL_PART})*+"
+    rf"(?:https?://|www\.)(?:{_SIMPLE}|(?={_PLAIN}|[{_BARE}])(?:{_NATIVE})?(?:{_URL_PART})*+"
     # letters right behind `example.com/` are a path where a path may end after them
-    rf"(?:/(?:(?:(?![\u3041-\u309f]){_NATIVE}(?=[\s/?#&=_.-]|\Z)|(?!{_NATIVE}))(?:{_URL_PART}|/(?:(?!を){_NATIVE})?)*+)?+)?"
+    rf"(?:/(?:(?:(?![\u3041-\u309f]){_NATIVE}(?=[\s/?#&=_.-]|\Z)|(?!{_NATIVE}))"
+    rf"(?:{_TITLE}|{_URL_PART}|/(?:(?!を){_NATIVE})?)*+)?+)?)"
 )
 """A URL. Letters of scripts without spaces belong to it where a part of its host or path begins with them."""
 _EMOJI = (
