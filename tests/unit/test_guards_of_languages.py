@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.quality.faults import warnings_of
+from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.text.numbers import numbers_in, values_in
 
 SOUND = [
@@ -89,6 +89,45 @@ def test_sound_pairs_of_the_same_kinds(src_lang: str, tgt_lang: str, src: str, t
 )  # fmt: skip
 def test_faults_are_seen(src_lang: str, tgt_lang: str, src: str, tgt: str, warning: str) -> None:
     assert [str(one) for one in warnings_of(src, tgt, (src_lang, tgt_lang))] == [warning]
+
+
+@pytest.mark.parametrize(
+    ("tgt_lang", "src", "tgt"),
+    [
+        ("my", "Is it open? It is closed.", "ဖွင့်ထားသလား။ ပိတ်ထားသည်။"),  # Weblate 7375, jellyfin 7088
+        ("ja", "Is it open? It is closed.", "開いていますか。閉じています。"),
+        ("th", "Is it open? It is closed.", "เปิดอยู่หรือเปล่า ปิดอยู่"),
+        ("am", "The file is open. Close it.", "ፋይሉ ክፍት ነው። ዝጋው።"),  # Weblate 7353
+        ("bn", "The file is open. Close it.", "ফাইলটি খোলা আছে। বন্ধ করুন।"),  # Weblate 5189
+        ("or", "The file is open. Close it.", "ଫାଇଲ ଖୋଲା ଅଛି| ବନ୍ଦ କରନ୍ତୁ|"),  # Weblate 2880
+        ("pa_Arab", "Are you sure? It will not be saved.", "تسیں پکے او؟ ایہ رکھیا نہیں جائے گا۔"),  # Pontoon 2699
+        ("ar", "What did you do?! I left.", "ماذا فعلت؟! لقد غادرت."),  # Weblate 19008, 17917
+        ("ja", "What did you do?! I left.", "何をした！？出て行ったよ。"),  # Weblate 10296
+        (
+            "ar",
+            "Slow motion (0.5×), tags of 25 characters, 15:1",
+            "حركة بطيئة (٠٫٥×)، وسوم ٢٥ حرفًا، ١٥:١",
+        ),  # pootle 4203
+        ("bn", "It needs 12 characters.", "১২-টি অক্ষর প্রয়োজন।"),  # translate 3370
+        ("ja", "Version 9.5 of 12 parts.", "１２部のバージョン９．５。"),  # OmegaT 2111
+        ("fr", "Add 1/2 cup of sugar.", "Ajoutez ½ tasse de sucre."),  # OmegaT 2247
+        ("ru", "HAH HAH! HEH HEH HEH!", "ХАХ ХАХ! ХЕ ХЕ ХЕ!"),  # Weblate 4023
+        ("fr", "So that you feel able to help.", "Afin que vous vous sentiez à même d'aider."),  # Weblate 3926
+        ("tok", "It is a film.", "ni li sitelen tawa tawa mi."),  # Weblate 14299
+        ("or", "They go to each house.", "ସେମାନେ ଘର ଘର ଯାଆନ୍ତି।"),  # Weblate 21581
+    ],
+)
+def test_false_alarms_that_others_had_reported(tgt_lang: str, src: str, tgt: str) -> None:
+    assert warnings_of(src, tgt, ("en", tgt_lang)) == []
+
+
+def test_names_in_capitals_and_in_latin_letters() -> None:
+    assert warnings_of("请打开「转到页面」对话框。", "Open the Go to Page dialog.", ("zh", "en")) == []
+    assert [str(one) for one in warnings_of("他说：「好的。」", "He said yes to Anna.", ("zh", "en"))] == [
+        "quotation marks lost"
+    ]
+    assert source_warnings("画像（LibreOffice 7 テキスト）", ("ja", "en")) == []
+    assert source_warnings("The man is walking.", ("ja", "en")) != []
 
 
 def test_numbers_of_a_source_in_digits_of_every_script() -> None:

@@ -13,6 +13,7 @@ import torch
 from tests.errors import raises_error
 
 from dragoman import config
+from dragoman.analysis.report import write_report
 from dragoman.cli import main
 from dragoman.config import parse
 from dragoman.data import batching
@@ -417,6 +418,21 @@ def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(recipe: di
     with raises_error(Error.OUT_OF_RANGE):
         recipes.run(parse(TranslationRecipe, config.override(recipe, ["training.max_steps=1"])))
     assert path.read_text(encoding="utf-8") == before
+
+
+def test_a_tokenizer_that_is_not_the_usual_one_is_named_beside_each_figure(
+    recipe: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe["corpus"] |= {"tgt_lang": "th", "test": {"flickr": recipe["corpus"]["valid"]}}
+    result = recipes.run(parse(TranslationRecipe, recipe), report=write_report)
+    said = "".join(capsys.readouterr())
+    for line in ("9 .*", r"step \d+ .* {2}", "test flickr: "):
+        assert re.search(rf"(?m)^{line}BLEU \(tok:char\) ", said), line
+    assert str(result.best).startswith("BLEU (tok:char) ")
+    page, card = (result.run_dir / name for name in ("report.html", "MODEL_CARD.md"))
+    assert "BLEU (tok:char) on the validation set" in page.read_text(encoding="utf-8")
+    assert "<th>BLEU (tok:char)</th>" in page.read_text(encoding="utf-8")
+    assert "| BLEU (tok:char) |" in card.read_text(encoding="utf-8")
 
 
 def test_a_run_that_has_learnt_nothing_says_so_and_its_files_can_be_read_by_all(recipe: dict[str, Any]) -> None:

@@ -140,6 +140,10 @@ def test_a_word_is_alone_only_as_a_whole() -> None:
         ("https://ja.wikipedia.org/wiki/C言語", "https://ja.wikipedia.org/wiki/C言語"),
         ("https://ja.wikipedia.org/wiki/C言語を見る", "https://ja.wikipedia.org/wiki/C言語"),
         ("https://zh.wikipedia.org/wiki/T恤/历史。", "https://zh.wikipedia.org/wiki/T恤/历史"),
+        ("https://语c.com。", "https://语c.com"),  # linkify-urls 23
+        ("链接http://t.cn/RcPQ214，", "http://t.cn/RcPQ214"),  # react-linkify 34
+        ("http://テスト/ を", "http://テスト/"),  # cyclone 105
+        ("www.bücher.de", "www.bücher.de"),  # autolink-java 22
         ("https://example.com/aを見る", "https://example.com/a"),
         ("https://example.com/をご覧ください", "https://example.com/"),
         ("请访问https://example.com/获取更多信息。", "https://example.com/"),

@@ -81,18 +81,18 @@ def check_edges(edges: Sequence[int]) -> None:
         raise Error.WRONG_OPTION(f"edges of length buckets must be positive and rise: {', '.join(map(str, edges))}")
 
 
-def lengths_table(buckets: Sequence[Bucket]) -> str:
-    """The buckets as text: words, sentences, BLEU of each system."""
+def lengths_table(buckets: Sequence[Bucket], title: str = "BLEU") -> str:
+    """The buckets as text: words, sentences, BLEU of each system; `title`: what it is called, if not that."""
     rows = [["words  ", f"{'sentences':>9}", *(f"{name:>6}" for name in buckets[0].bleu)]]
     for bucket in buckets:
         rows.append([bucket.title, f"{bucket.sentences:,}", *(f"{value:.2f}" for value in bucket.bleu.values())])
-    return columns(rows)
+    return (f"{title}\n" if title != "BLEU" else "") + columns(rows)
 
 
 @styled
-def lengths_figure(buckets: Sequence[Bucket]) -> Figure:
+def lengths_figure(buckets: Sequence[Bucket], title: str = "BLEU") -> Figure:
     """At the top a line for each system, below it the number of sentences of each bucket."""
-    figure = new_figure(max(6.0, 1.6 + 0.85 * len(buckets)), 5.2, "BLEU by source length")
+    figure = new_figure(max(6.0, 1.6 + 0.85 * len(buckets)), 5.2, f"{title} by source length")
     scores, counts = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     places = list(range(len(buckets)))
     sentences = [bucket.sentences for bucket in buckets]
@@ -103,7 +103,7 @@ def lengths_figure(buckets: Sequence[Bucket]) -> Figure:
         for place, value, count in zip(places, values, sentences, strict=True):
             face = style["color"] if count >= FEW else "white"
             scores.plot([place], [value], color=style["color"], marker="o", markerfacecolor=face, clip_on=False)
-    scores.set_ylabel("BLEU (0 to 100)")
+    scores.set_ylabel(f"{title} (0 to 100)")
     scores.set_ylim(0, 1.12 * max(1.0, *(value for bucket in buckets for value in bucket.bleu.values())))
     scores.legend(loc="best")
     if min(sentences) < FEW:

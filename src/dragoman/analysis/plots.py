@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dragoman.analysis.figure import INK, MUTED, TRAIN, VALID, step_axis, styled
-from dragoman.runs.events import Event, best_validation, without_repeats
+from dragoman.runs.events import Event, best_validation, last_event, without_repeats
 
 
 @styled
@@ -25,7 +25,8 @@ def training_curves(events: Iterable[Event], panels: Sequence[str] = ()) -> Figu
     last_step = max((event["step"] for event in events if event.get("step") is not None), default=0)
     figure = _panel_figure(rows, columns)
     for position, name in enumerate(names, start=1):
-        title, unit, draw = PANELS[name]
+        _, unit, draw = PANELS[name]
+        title = panel_title(name, events)
         axes = figure.add_subplot(rows, columns, position)
         axes.set(title=title, xlabel="step", ylabel=unit)
         axes.yaxis.set_label_coords(-0.15, 0.5)
@@ -44,6 +45,12 @@ def panels_for(events: Sequence[Event]) -> list[str]:
     """The panels that suit a run: its task's score (BLEU where nothing is known yet) between loss and rate."""
     scores = [name for name in SCORES if any(event.get(name) is not None for event in events)]
     return ["loss", *(scores[:1] or ["bleu"]), "lr", "tokens_per_s"]
+
+
+def panel_title(panel: str, events: Sequence[Event]) -> str:
+    """The title of a panel; that of BLEU has its tokenizer, where the run names one."""
+    titles = last_event(events, "plan").get("titles") or {}
+    return PANELS[panel][0].replace("BLEU", titles.get("bleu", "BLEU"))
 
 
 def _panel_figure(rows: int, columns: int) -> Figure:

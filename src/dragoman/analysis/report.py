@@ -16,7 +16,7 @@ from markupsafe import Markup
 from dragoman.analysis import step_titles
 from dragoman.analysis.figure import GRID, INK, MUTED, TRAIN, VALID, to_svg
 from dragoman.analysis.marked import marked
-from dragoman.analysis.plots import PANELS, SCORES, panels_for, training_curves
+from dragoman.analysis.plots import SCORES, panel_title, panels_for, training_curves
 from dragoman.languages.codes import tag_of
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
@@ -121,6 +121,7 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
     task = _setting(config, "task") or "translation"
     words = WORDS.get(task, WORDS["translation"])
     instead, marks = words["instead"], words["marks_differences"]
+    titles = plan.get("titles") or {}  # of metrics that the run counts in a way of its own
     run = _run_facts(events, config, plan, end, best, tests)
     return {
         "start": start,
@@ -131,9 +132,9 @@ def _view(events: list[Event], config: Mapping[str, Any]) -> dict[str, Any]:
         **{lang: _setting(config, f"corpus.{lang}") or "" for lang in ("src_lang", "tgt_lang")},
         "family": _setting(config, "model.type") or "",
         "words": words,
-        "metric_names": {name: instead.get(title, title) for name, title in METRIC_NAMES.items()},
+        "metric_names": {name: instead.get(title, title) for name, title in METRIC_NAMES.items()} | titles,
         "test_figures": [
-            (name, instead.get(title, title), digits)
+            (name, titles.get(name) or instead.get(title, title), digits)
             for name, (title, digits) in TEST_FIGURES.items()
             if any(test.get(name) is not None for test in tests)
         ],
@@ -170,10 +171,9 @@ def _headlines(
     scored = [(t["name"], t, "" if t.get("chrf") is None else f"chrF {_number(t['chrf'], 1)}") for t in tests]
     scored += [("validation", best, f"best, step {best['step']:,}")] if best else []
     score = next((name for name in SCORES if any(event.get(name) is not None for _, event, _ in scored)), "")
+    title = (plan.get("titles") or {}).get(score) or METRIC_NAMES.get(score, "")
     cards = [
-        (f"{METRIC_NAMES[score]}, {name}", _score(event[score]), note)
-        for name, event, note in scored
-        if event.get(score) is not None
+        (f"{title}, {name}", _score(event[score]), note) for name, event, note in scored if event.get(score) is not None
     ]
     if seconds is not None:
         speeds = [e["tokens_per_s"] for e in events if e["event"] == "train" and e.get("tokens_per_s") is not None]
@@ -227,7 +227,8 @@ def _nine_steps(
     steps[2] |= {f"– {reason.replace('_', ' ')}": count for reason, count in dropped.items() if count}
     for name in SCORES:
         scored = [test for test in tests if test.get(name) is not None]
-        steps[8] |= {f"{METRIC_NAMES[name]}, {test['name']}": _score(test[name]) for test in scored}
+        title = (plan.get("titles") or {}).get(name, METRIC_NAMES[name])
+        steps[8] |= {f"{title}, {test['name']}": _score(test[name]) for test in scored}
     return [
         {instead.get(name, name): _text(fact) for name, fact in facts.items() if fact not in (None, "")}
         for facts in steps
@@ -241,7 +242,7 @@ def _curves(events: list[Event]) -> list[tuple[str, Any]]:
     colours = {INK: "ink", MUTED: "muted", GRID: "rule", TRAIN: "train", VALID: "valid"}
     curves = []
     for panel in panels_for(events):
-        title, _, _ = PANELS[panel]
+        title = panel_title(panel, events)
         svg = to_svg(training_curves(events, [panel]))
         for colour, name in colours.items():
             svg = svg.replace(colour, f"var(--{name})")

@@ -61,7 +61,8 @@ def distil(
         return
     bleu, chrf = found.compared.tests
     say(
-        f"{found.compared.name} ({found.compared.sentences:,} sentences): BLEU {bleu.first:.2f} teacher, "
+        f"{found.compared.name} ({found.compared.sentences:,} sentences): "
+        f"{found.compared.titles[bleu.metric]} {bleu.first:.2f} teacher, "
         f"{bleu.second:.2f} student; chrF {chrf.first:.2f}, {chrf.second:.2f}; {found.parameters[0]:,} and "
         f"{found.parameters[1]:,} parameters"
     )

@@ -429,8 +429,9 @@ def lengths(
     translators = [SearchTranslator.load(run, device=device, **given(beam_size=beam_size)) for run in runs]
     results = {name: by_length.translated(model, pairs) for name, model in zip(names, translators, strict=True)}
     buckets = by_length.bleu_by_length(results, edges, config=recipe.evaluation, tgt_lang=recipe.corpus.tgt_lang)
-    typer.echo(by_length.lengths_table(buckets))
-    _write(output, "lengths", by_length.lengths_figure(buckets))
+    title = recipe.evaluation.metrics(recipe.corpus.tgt_lang, with_ter=False)[0].title
+    typer.echo(by_length.lengths_table(buckets, title))
+    _write(output, "lengths", by_length.lengths_figure(buckets, title))
 
 
 # --- shared by the commands ------------------------------------------------------------------------------------------

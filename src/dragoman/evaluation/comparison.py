@@ -3,8 +3,8 @@
 Each system stands beside the first: tests of their difference, where it is, and in which sentences.
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -230,6 +230,7 @@ class Compared:
     sentences: int
     tests: tuple[Test, ...]
     """By BLEU, which the verdict goes by, and by chrF."""
+    titles: Mapping[str, str] = field(default_factory=lambda: TITLES)
 
     @property
     def verdict(self) -> str:
@@ -237,7 +238,9 @@ class Compared:
         return self.tests[0].verdict
 
     def __str__(self) -> str:
-        figures = (f"{TITLES[test.metric]} {test.first:.2f} before, {test.second:.2f} after" for test in self.tests)
+        figures = (
+            f"{self.titles[test.metric]} {test.first:.2f} before, {test.second:.2f} after" for test in self.tests
+        )
         verdict = f"{self.verdict}, p = {self.tests[0].p:.3f}"
         return f"{self.name} ({self.sentences:,} sentences): {'; '.join(figures)} ({verdict})"
 
@@ -257,7 +260,7 @@ def compare_outputs(test: TestSet, before: Sequence[str], after: Sequence[str]) 
     """Test the difference between two outputs of a test set."""
     metrics = [metric(name, test.languages[1]) for name in DEFAULT_METRICS if name != "ter"]
     tests = (paired_test(each, each.statistics(test, before), each.statistics(test, after)) for each in metrics)
-    return Compared(test.name, len(test), tuple(tests))
+    return Compared(test.name, len(test), tuple(tests), {each.name: each.title for each in metrics})
 
 
 def _names(systems: Sequence[Path], given: Sequence[str]) -> list[str]:

@@ -14,7 +14,6 @@ from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import settled_pairs
 from dragoman.progress import say
-from dragoman.quality.metrics import TITLES
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
 from dragoman.tasks import recipes
@@ -129,11 +128,12 @@ def _more_needed(compared: Compared) -> str:
     """The number of corrections from which on a difference like this one would be sure: its interval narrows with the
     square root of the sentences."""
     test = compared.tests[0]
+    difference = f"{test.difference:+.2f} {compared.titles[test.metric]}"
     if test.difference <= 0:
-        return f"it gained nothing there ({test.difference:+.2f} {TITLES[test.metric]}): more of one kind are needed"
+        return f"it gained nothing there ({difference}): more of one kind are needed"
     sure = compared.sentences * ((test.high - test.low) / 2 / test.difference) ** 2
     more = 5 * max(1, math.ceil(sure - compared.sentences))
-    return f"{test.difference:+.2f} {TITLES[test.metric]} would be sure with about {more:,} more corrections"
+    return f"{difference} would be sure with about {more:,} more corrections"
 
 
 def _written(pairs: Pairs, folder: Path) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     say(f"a page to translate on: {_command()} serve {result.run_dir}, and open http://localhost:5000/")
     scores = next(iter(result.tests.values()))
     return (
-        f"demo: BLEU {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
+        f"demo: {scores.titles['bleu']} {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
         f"{result.outcome.elapsed_s:.0f} s, run {result.run_dir}, report {result.report}"
     )
 

@@ -69,13 +69,14 @@ def card(run_dir: str | Path, export: str = "") -> str:
     identity = atomic_io.read_json(path / "identity.json", dict) if (path / "identity.json").exists() else {}
     tests = [event for event in events if event["event"] == "test"]
     plan = last_event(events, "plan")
+    metrics = METRICS_OF_HUB | (plan.get("titles") or {})
     name = path.resolve().name
     task = str(settings.get("task", "translation"))
     languages, corpus = _languages(settings), settings.get("corpus", {})
     known = all(map(is_known, languages))  # and no `src` and `tgt` of languages that nobody has named
     shown = {key: _without_places(value) for key, value in settings.items() if key != "run_dir"}
     return TEMPLATE.render(
-        head=_yaml(_head(name, settings, tests)),
+        head=_yaml(_head(name, settings, tests, metrics)),
         name=name,
         export=export,
         languages=[name_of(code) for code in languages] if known else [],
@@ -100,7 +101,7 @@ def card(run_dir: str | Path, export: str = "") -> str:
         recipe=_yaml(shown),
         events=events,
         tests=tests,
-        metrics=METRICS_OF_HUB,
+        metrics=metrics,
         names=[key for key in METRICS_OF_HUB if any(isinstance(test.get(key), int | float) for test in tests)],
         signatures=dict.fromkeys(
             f"{key}: `{said}`" for test in tests for key, said in (test.get("signatures") or {}).items()
@@ -112,7 +113,7 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
-def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[str, Any]:
+def _head(name: str, settings: Mapping[str, Any], tests: list[Event], titles: Mapping[str, str]) -> dict[str, Any]:
     task = settings.get("task", "translation")
     found: dict[str, Any] = {}
     codes = [tag_of(code).partition("-")[0] for code in _several(settings) or _languages(settings) if is_known(code)]
@@ -125,7 +126,7 @@ def _head(name: str, settings: Mapping[str, Any], tests: list[Event]) -> dict[st
     for test in tests:
         metrics = [
             {"type": key, "name": title, "value": round(float(test[key]), 2)}
-            for key, title in METRICS_OF_HUB.items()
+            for key, title in titles.items()
             if isinstance(test.get(key), int | float)
         ]
         if metrics:

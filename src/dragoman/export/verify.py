@@ -72,6 +72,7 @@ class Comparison:
     """The run's and the export's."""
     seconds: tuple[float, float]
     remarks: list[str] = field(default_factory=list)
+    bleu_title: str = "BLEU"
 
     @property
     def near_ties(self) -> list[Difference]:
@@ -111,7 +112,7 @@ class Comparison:
             ("largest score difference", f"{self.score_difference:.2g}"),
         ]
         if self.bleu is not None:
-            rows.append(("BLEU", "{:.2f} PyTorch, {:.2f} export".format(*self.bleu)))
+            rows.append((self.bleu_title, "{:.2f} PyTorch, {:.2f} export".format(*self.bleu)))
         rows.append(("size", "{} PyTorch, {} export".format(*map(size_text, sizes))))
         rows.append(("sentences/s", "{:.1f} PyTorch, {:.1f} export".format(*(count / s for s in self.seconds))))
         shown = [f"{name:<26}{value}" for name, value in rows]
@@ -141,13 +142,13 @@ def compare(
             differences.append(Difference(src, ours, theirs))
         elif scored and not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
             score_difference = abs(ours.score - theirs.score)
-    bleu = None
+    bleu, title = None, "BLEU"
     if text.references:
         first, second = (
-            score([item.text for item in side], text.references[0], evaluation, tgt_lang, with_ter=False).bleu
+            score([item.text for item in side], text.references[0], evaluation, tgt_lang, with_ter=False)
             for side in found
         )
-        bleu = first, second
+        bleu, title = (first.bleu, second.bleu), first.titles["bleu"]
     return Comparison(
         text=text,
         differences=differences,
@@ -156,6 +157,7 @@ def compare(
         bleu=bleu,
         seconds=(seconds[0], seconds[1]),
         remarks=remarks,
+        bleu_title=title,
     )
 
 

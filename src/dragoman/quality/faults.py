@@ -16,7 +16,7 @@ from dragoman.languages.cldr import UNITS, babel_locale, unit_forms, unit_names
 from dragoman.languages.codes import facts, is_chinese, language_of, name_of, parsed
 from dragoman.languages.codes import script_of as script_code
 from dragoman.languages.identification import other_language
-from dragoman.languages.punctuation import QUESTIONS, QUOTES
+from dragoman.languages.punctuation import CASELESS, ENDS, QUESTIONS, QUOTES
 from dragoman.languages.scripts import han_variants, letters_in, script_of, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
@@ -44,7 +44,7 @@ _IN_BRACKETS = re.compile(
 )
 """Words in brackets; `cell(s)` and `(0 to 9)` may well stand without."""
 _WORD = re.compile(LETTERS)
-_DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_]..)({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
+_DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_][\w{MARKS}])({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
 _MAY_DOUBLE = frozenset(
     {"that", "had", "is", "very", "so", "no", "bye", "ha"}
     | {"sie", "die", "der", "das", "den", "dem", "nous", "vous", "si", "on", "du", "que", "se", "lo", "la", "le"}
@@ -300,7 +300,8 @@ def _amounts(code: str) -> tuple[re.Pattern[str], dict[str, str]]:
 
 _LONGEST_SIGN = 3
 """Letters of a unit's sign; longer ones are words, whose forms are many."""
-_QUESTIONS = re.compile(QUESTIONS)
+_QUESTIONS = re.compile(rf"{QUESTIONS}|か(?=。)|(?:လား|လဲ)(?=။)")
+"""The marks of questions, and the words that Japanese and Burmese have instead."""
 
 
 def questions_lost(line: Line) -> str | None:
@@ -309,6 +310,8 @@ def questions_lost(line: Line) -> str | None:
     if not line.tgt or questions[1] >= questions[0]:
         return None
     counts = _sentences(line)
+    if script_code(line.languages[1] or "und") in _UNASKED:
+        return None
     is_lost = counts[0] > 1 and (counts[1] >= counts[0] or _is_shorter(line))  # else two may have become one
     return f"{questions[0]} in the source, {questions[1]} here" if is_lost else None
 
@@ -344,6 +347,8 @@ LENGTHS = {
     "Arab": 0.85, "Thai": 0.82, "Laoo": 0.82,
 }  # fmt: skip
 """Characters that a script needs for one of English: medians of LibreOffice's interface (docs/log.md)."""
+_UNASKED = {"Thai", "Laoo", "Tibt"}
+"""Scripts whose questions have no mark."""
 _UNMARKED = {"Thai", "Laoo", "Ethi", "Tibt"}
 """Scripts whose sentences often have no mark: their number is not known."""
 
@@ -361,13 +366,26 @@ def doubled(line: Line) -> str | None:
 def marks_lost(line: Line) -> str | None:
     """Quotation marks or brackets of the source are missing."""
     lost, src = [], without_spans(line.src)[0]
-    if len(_QUOTES.findall(src)) >= 2 and not _QUOTES.search(line.tgt) and not _SINGLE_QUOTES.search(line.tgt):
+    has_any = any(marks.search(line.tgt) for marks in (_QUOTES, _SINGLE_QUOTES))
+    if len(_QUOTES.findall(src)) >= 2 and not has_any and not _are_names(line._replace(src=src)):
         lost.append("quotation marks")
     if _IN_BRACKETS.search(src) and not any(mark in line.tgt for mark in _BRACKETS):
         lost.append("brackets")
     return " and ".join(lost) if lost and line.tgt else None
 
 
+def _are_names(line: Line) -> bool:
+    """True where quotes stand around names that stay as they are, or, in a script without capitals, around what
+    English writes in capitals; what is said is in quotes there, too."""
+    quoted = [text.strip() for text in _QUOTED.findall(line.src)]
+    others = [text for text in quoted if text not in line.tgt]
+    has_capitals = language_of(line.languages[1]) == "en" and _CAPITAL.search(line.tgt) is not None
+    return bool(quoted) and all(_UNCASED.match(text) and text[-1] not in ENDS and has_capitals for text in others)
+
+
+_QUOTED = re.compile(f"[{QUOTES}]([^{QUOTES}]+)[{QUOTES}]")
+_UNCASED = re.compile(f"[{CASELESS}]")
+_CAPITAL = re.compile(r"[\w,()]\s(?!I\b)[A-Z]\w|\w[A-Z]")
 _SINGLE_QUOTES = re.compile("['‘’‚‛׳´`]")
 
 
@@ -409,6 +427,8 @@ def source_language(line: Line) -> str | None:
 
 
 def _other_language(text: str, code: str, likely: str) -> str | None:
+    if script_code(code) != script_code(language_of(code)):
+        return None  # Punjabi in Arabic letters is not what the languages are told by
     other = other_language(without_spans(text)[0], code, likely)
     return f"{name_of(other)}, not {name_of(code)}" if other else None
 

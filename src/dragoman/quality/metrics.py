@@ -141,7 +141,14 @@ def metric(text: str, tgt_lang: str = "", *, tokenize: str = "auto", lowercase: 
             )
         return ExactMatch(lowercase=lowercase)
     higher_is_better = name != "ter"
-    return SacreMetric(name, TITLES[name], _sacre(text, name, given, tokenize, lowercase, tgt_lang), higher_is_better)
+    counted = _sacre(text, name, given, tokenize, lowercase, tgt_lang)
+    return SacreMetric(name, _title(name, counted), counted, higher_is_better)
+
+
+def _title(name: str, counted: Any) -> str:
+    """The title of a metric, with BLEU's tokenizer where it is not sacreBLEU's default."""
+    tokenizer = getattr(counted, "tokenizer_signature", "13a") if name == "bleu" else "13a"
+    return TITLES[name] if tokenizer == "13a" else f"{TITLES[name]} (tok:{tokenizer})"
 
 
 def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase: bool, tgt_lang: str) -> Any:

@@ -80,7 +80,13 @@ def values_in(text: str, language: str = "") -> list[str]:
         else:
             fields = map(_plain, number.text.split(":")) if number.kind == "time" else ()
             values += sorted({*number.values, *fields})
+    for fraction in _FRACTION.findall(text):
+        over, under = unicodedata.normalize("NFKC", fraction).split("⁄")
+        values += [over, under, _plain(f"{unicodedata.numeric(fraction):.3f}")]
     return values + words_in(text, language)
+
+
+_FRACTION = re.compile("[¼-¾⅐-⅞]")
 
 
 def words_in(text: str, language: str) -> list[str]:

@@ -17,6 +17,7 @@ class Validation:
     score: float
     metrics: dict[str, float]
     samples: list[dict[str, str]] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)  #: What to call a metric that is not as its name says.
 
     def ranked_by(self, names: Sequence[str]) -> dict[str, Any]:
         """The figures as a checkpoint's state keeps them, with the `rank` by the metrics called so, or by `score`; of

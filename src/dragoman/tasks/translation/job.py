@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -27,7 +28,7 @@ from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.languages.codes import is_known, name_of
-from dragoman.languages.identification import recognised
+from dragoman.languages.identification import language_or_recognised, recognised
 from dragoman.models.base import count_parameters
 from dragoman.models.families import ModelConfig, TransformerConfig
 from dragoman.progress import say
@@ -324,7 +325,7 @@ class TranslationJob(Job):
             6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters"
             f"{f'; teachers: {len(teachers)}' if teachers else ''}",
             8: f"beam {self.recipe.decoding.beam_size} (validation {training.validation_beam_size})",
-            9: f"BLEU on {', '.join(corpus.test) or 'the validation set'}",
+            9: f"{self.bleu_title} on {', '.join(corpus.test) or 'the validation set'}",
         }
         return lines, {
             "pairs_read": report.pairs_read,
@@ -334,6 +335,7 @@ class TranslationJob(Job):
             "src_vocab_size": src_size,
             "tgt_vocab_size": tgt_size,
             "steps_per_epoch": steps_per_epoch,
+            "titles": {"bleu": self.bleu_title},
         }
 
     def tested(self) -> Iterator[tuple[str, Scores, dict[str, Any], str]]:
@@ -341,7 +343,7 @@ class TranslationJob(Job):
         for name, pairs in self.tests.items():
             found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
             scores, samples = found.scores, spread(pairs, found.hypotheses, TEST_SAMPLES)
-            figures = f"BLEU {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
+            figures = f"{scores.titles['bleu']} {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
             text = f"{figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s"
             fields = {"decode_s": found.decode_s, "samples": samples}
             yield name, scores, fields, f"{text}\n  {scores.signatures['bleu']}"
@@ -353,7 +355,13 @@ class TranslationJob(Job):
         return super().seconds_after_training(took) + sentences * each
 
     def score_text(self, score: float) -> str:
-        return f"BLEU {score:.2f}"
+        return f"{self.bleu_title} {score:.2f}"
+
+    @cached_property
+    def bleu_title(self) -> str:
+        """The name of the score, with its tokenizer where that is not the usual one."""
+        language = language_or_recognised(self.recipe.corpus.tgt_lang, [pair.tgt for pair in self.valid_pairs])
+        return next(each.title for each in self.recipe.evaluation.metrics(language, with_ter=False))
 
     def doubt(self, score: float) -> str:
         if score >= USEFUL_BLEU:

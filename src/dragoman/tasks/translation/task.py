@@ -123,15 +123,15 @@ class TranslationTask(Planned):
         Each rank takes a part: translations do not depend on their batch, and losses are added in one order.
         """
         loss = self._validation_loss(model, self.ranks)
-        mine = self.valid_pairs[self.ranks.rank :: self.ranks.world]
-        hypotheses = self.ranks.dealt(translate(self.translator, mine))
-        references = [pair.tgt for pair in self.valid_pairs]
-        scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
-        bleu, chrf = scores.bleu, scores.chrf
+        hypotheses = self.ranks.dealt(translate(self.translator, self.valid_pairs[self.ranks.rank :: self.ranks.world]))
+        scores = score(
+            hypotheses, [row.tgt for row in self.valid_pairs], self.evaluation, self.tgt_lang, with_ter=False
+        )
         return Validation(
-            score=bleu,
-            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": bleu, "chrf": chrf},
+            score=scores.bleu,
+            metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": scores.bleu, "chrf": scores.chrf},
             samples=spread(self.valid_pairs, hypotheses, self.samples),
+            titles={} if scores.titles["bleu"] == "BLEU" else {"bleu": scores.titles["bleu"]},
         )
 
     def dry_run_validation(self, model: nn.Module) -> float:
