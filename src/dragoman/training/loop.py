@@ -172,9 +172,8 @@ class Trainer(Resumable):
             samples=result.samples,
             elapsed_s=self.elapsed_s,
         )
-        named = {result.titles.get(name, name): value for name, value in result.metrics.items()}
-        figures = "  ".join(f"{name} {value:.{3 if value < 10 else 2}f}" for name, value in named.items())
-        bar.say(f"step {self.step:,}  epoch {epoch + 1}  {figures}{'  (best so far)' if better else ''}")
+        shown = (f"{result.titles.get(name, name)} {v:.{3 if v < 10 else 2}f}" for name, v in result.metrics.items())
+        bar.say(f"step {self.step:,}  epoch {epoch + 1}  {'  '.join(shown)}{'  (best so far)' if better else ''}")
         for sample in result.samples[:2]:
             src, hyp, ref = (sample[name].replace("\n", " ⏎ ") for name in ("src", "hyp", "ref"))
             bar.say(f"    {src}\n      -> {hyp}\n      == {ref}")

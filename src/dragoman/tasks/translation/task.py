@@ -124,9 +124,8 @@ class TranslationTask(Planned):
         """
         loss = self._validation_loss(model, self.ranks)
         hypotheses = self.ranks.dealt(translate(self.translator, self.valid_pairs[self.ranks.rank :: self.ranks.world]))
-        scores = score(
-            hypotheses, [row.tgt for row in self.valid_pairs], self.evaluation, self.tgt_lang, with_ter=False
-        )
+        references = [pair.tgt for pair in self.valid_pairs]
+        scores = score(hypotheses, references, self.evaluation, self.tgt_lang, with_ter=False)
         return Validation(
             score=scores.bleu,
             metrics={"loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bleu": scores.bleu, "chrf": scores.chrf},
