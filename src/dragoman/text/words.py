@@ -7,13 +7,14 @@ with all that is joined to it, a flag. No word begins or ends inside of one.
 import functools
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import regex
 
 from dragoman.languages.punctuation import CLUSTER, MARK
 from dragoman.languages.punctuation import UNSPACED as UNSPACED
+from dragoman.text.unspaced import cuts_a_word, word_borders
 
 _OF_SCRIPTS = "".join(
     map(chr, (*range(0x80, 0x3100), *range(0xA000, 0xAC00), *range(0xFB00, 0x12000), *range(0x16A00, 0x17000)))
@@ -53,12 +54,26 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words and marks of a text.
+    """The words and marks of a text. In scripts without spaces, letters or words (`text/unspaced.py`).
 
-    >>> [(word.start, word.end) for word in words("Ab, 我们")]
-    [(0, 2), (2, 3), (4, 5), (5, 6)]
+    >>> [(word.start, word.end) for word in words("Ab, cd")]
+    [(0, 2), (2, 3), (4, 6)]
     """
-    return [Word(*match.span()) for match in _pattern(text, marks=True).finditer(text)]
+    found = [Word(*match.span()) for match in _pattern(text, marks=True).finditer(text)]
+    cuts = word_borders(text) if _UNSPACED.search(text) else None
+    return found if cuts is None else _in_words(text, found, cuts)
+
+
+def _in_words(text: str, letters: Sequence[Word], cuts: Container[int]) -> list[Word]:
+    """Words of the letters of scripts without spaces; what else is in a text as it is."""
+    joined = list(letters[:1])
+    for word in letters[1:]:
+        last = joined[-1]
+        if word.start == last.end and word.start not in cuts and _UNSPACED.match(text, word.start):
+            joined[-1] = Word(last.start, word.end)
+        else:
+            joined.append(word)
+    return joined
 
 
 def spaced_words(text: str) -> list[Word]:
@@ -76,6 +91,8 @@ def split_words(text: str) -> list[str]:
     >>> split_words("It's नमस्ते!")
     ['It', "'", 's', 'नमस्ते', '!']
     """
+    if _UNSPACED.search(text):
+        return [text[word.start : word.end] for word in words(text)]
     return _pattern(text, marks=True).findall(text)
 
 
@@ -137,7 +154,7 @@ def tells_words(letter: str) -> bool:
 
 def is_alone(text: str, start: int, end: int) -> bool:
     """True if what begins or ends in a letter does so at the edge of a word, and no sign of a letter follows. A Korean
-    noun has its particles behind it; Thai, Lao, Khmer and Burmese have no spaces, but syllables.
+    noun has its particles behind it.
 
     >>> is_alone("करें", 0, 2), is_alone("我是Tom吗", 2, 5), is_alone("Anna", 1, 4), is_alone("서울에서", 0, 2)
     (False, True, False, True)
@@ -147,35 +164,11 @@ def is_alone(text: str, start: int, end: int) -> bool:
         return False
     if tells_words(text[start]) and (before == "_" or tells_words(before)):
         return False
+    if cuts_a_word(text, start, end):
+        return False
     if not tells_words(text[end - 1]):
-        return not (_SYLLABIC.match(text[end - 1]) and _goes_on(text, start, end))
+        return True
     return not (after == "_" or tells_words(after)) or _has_particle(text[start:end], text[end : end + 30])
-
-
-_SYLLABIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a1-\u30fa]")
-_OPEN_SYLLABLE = re.compile(
-    "[\u0e31\u0e32\u0e34-\u0e39\u0e47-\u0e4b\u0eb1\u0eb2\u0eb4-\u0ebb\u0ec8-\u0ecb][\u0e48-\u0e4b\u0ec8-\u0ecb]?$"
-    "|[\u17b6-\u17c5\u17d0]$|[\u102b-\u1035\u1000-\u1021]$"
-)
-"""The end of a syllable that may have one more consonant."""
-_END_OF_SYLLABLE = re.compile(
-    "[\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebc\u0ec8-\u0ece]|[\u30fc\u30a1\u30a3\u30a5\u30a7\u30a9\u30e3\u30e5\u30e7]"
-)
-"""A vowel or a tone of the letter before; in Japanese a long vowel and small letters."""
-_LAST_CONSONANT = re.compile(
-    "(?![กขคตปผพ][รลว][ะ-ฺ็-๎])[ก-งจชซญ-นบปพฟภมยรลวศ-สฬ](?![ะ-ฺ็-๎])|[ກງຍດນບມວຣ](?![\u0eb0-\u0ebd\u0ec8-\u0ece])"
-    "|[\u1780-\u17a2](?![\u17b4-\u17d3])|[\u1000-\u1021]\u103a(?!\u1039)"
-)
-"""A consonant without a vowel: of the syllable before it (two that begin one, `กร`, are left alone)."""
-
-
-def _goes_on(text: str, start: int, end: int) -> bool:
-    """True where a syllable of a script without spaces begins before `start`, or may end after `end`."""
-    if text[start - 1 : start] and text[start - 1] in "เแโใไເແໂໃໄ":
-        return True
-    if _END_OF_SYLLABLE.match(text, end):
-        return True
-    return bool(_OPEN_SYLLABLE.search(text[max(start, end - 2) : end]) and _LAST_CONSONANT.match(text, end))
 
 
 _AFTER_ALL = (
