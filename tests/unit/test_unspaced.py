@@ -32,7 +32,9 @@ def test_a_term_is_no_part_of_a_syllable(term: str, text: str, is_there: bool, p
     assert bool(Glossary({term: "x"}).find(text)) is is_there
 
 
-@pytest.mark.parametrize(("term", "text"), [("ポート", "エクスポート"), ("タイ", "スタイル"), ("รัก", "เพื่อรักษา"), ("หา", "เนื้อหา")])
+@pytest.mark.parametrize(
+    ("term", "text"), [("ポート", "エクスポート"), ("タイ", "スタイル"), ("รัก", "เพื่อรักษา"), ("หา", "เนื้อหา")]
+)
 def test_a_term_is_no_part_of_a_word_where_the_dictionaries_are(term: str, text: str, parted_by: str) -> None:
     if parted_by == "dictionaries":
         assert not words_like(term, text)
