@@ -40,6 +40,10 @@ def test_a_term_is_no_part_of_a_word_where_the_dictionaries_are(term: str, text:
         assert not words_like(term, text)
 
 
+def test_a_word_of_words_is_one_to_the_dictionaries(parted_by: str) -> None:
+    assert bool(words_like("งาน", "การทำงาน")) is (parted_by == "syllables")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
