@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.inference.translation import Translation
+from dragoman.languages.invisible import as_seen, in_usual_width, visible
 from dragoman.pipeline.invisible import as_it_looks, read_as
-from dragoman.text.invisible import as_seen, in_usual_width, visible
 from dragoman.text.tokenizers.base import Tokenizer
 
 INVISIBLE = "\xad\u200b\u200c\u200d\u2060\ufeff"

@@ -20,9 +20,9 @@ from dragoman.errors import Error, writing
 from dragoman.formats.html import BLOCK
 from dragoman.formats.html_pieces import VOID, Tag, scan
 from dragoman.languages.codes import short_tag, tag_of
+from dragoman.languages.invisible import in_one_line
 from dragoman.progress import Progress
 from dragoman.runs import atomic_io
-from dragoman.text.invisible import in_one_line
 
 SPLITS = {"test": 4, "valid": 6}
 """Percent of the pages."""

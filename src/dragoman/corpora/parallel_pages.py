@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dragoman.formats.html_pieces import scan
-from dragoman.text.invisible import in_one_line
+from dragoman.languages.invisible import in_one_line
 
 HEADING = "heading"
 

@@ -26,11 +26,11 @@ from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
 from dragoman.formats.accelerators import without_accelerators
 from dragoman.formats.base import Entry
+from dragoman.languages.invisible import in_one_line
 from dragoman.quality.leakage import Leakage, key
 from dragoman.runs import atomic_io
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
-from dragoman.text.invisible import in_one_line
 from dragoman.text.placeholders import spans
 from dragoman.text.sources.base import Pair, PairSource
 

@@ -7,7 +7,7 @@ spelling better than the usual one, as it was trained on it, reads that.
 from collections.abc import Sequence
 
 from dragoman.inference.translation import NBest, Translation
-from dragoman.text.invisible import as_seen, visible
+from dragoman.languages.invisible import as_seen, visible
 from dragoman.text.tokenizers.base import Tokenizer
 
 

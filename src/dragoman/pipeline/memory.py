@@ -18,12 +18,12 @@ from rapidfuzz import fuzz, process
 from dragoman.cancellation import check
 from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
+from dragoman.languages.invisible import in_one_line
 from dragoman.progress import say
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import upper
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import source_of_file
-from dragoman.text.invisible import in_one_line
 from dragoman.text.lookup import lookup_form
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource

@@ -5,9 +5,9 @@ import html
 import re
 import unicodedata
 
+from dragoman.languages.invisible import FORMATTING, ZERO_WIDTH_SPACE
 from dragoman.quality.misread import Misread
 from dragoman.quality.text_forms import forms_of
-from dragoman.text.invisible import FORMATTING, ZERO_WIDTH_SPACE
 from dragoman.text.words import is_letter
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dragoman.text.invisible import as_seen, visible
+from dragoman.languages.invisible import as_seen, visible
 from dragoman.text.words import Word, clusters, is_alone
 
 _POINTS = re.compile(

@@ -10,7 +10,7 @@ from dragoman.config import settings
 from dragoman.errors import show
 from dragoman.formats.base import Entry
 from dragoman.formats.bitext import po_entries, tmx_entries, xliff_entries
-from dragoman.text.invisible import in_one_line
+from dragoman.languages.invisible import in_one_line
 from dragoman.text.lines import open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
