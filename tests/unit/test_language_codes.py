@@ -20,6 +20,7 @@ from dragoman.languages.codes import (
     locale_of,
     name_of,
     names_of,
+    parsed,
     same_languages,
     script_of,
     tag_of,
@@ -125,6 +126,10 @@ EACH = [(code, spelling) for code, spellings in SPELLINGS.items() for spelling i
 @pytest.mark.parametrize(("code", "spelling"), EACH)
 def test_each_spelling_is_the_same_language_for_all_uses(code: str, spelling: str) -> None:
     assert language_of(spelling) == code
+    other = "de" if code == "en" else "en"
+    if script_of(spelling) == script_of(code):  # so a server, a memory and a file of one are of the other
+        assert (closest(spelling, [other, code]), closest(code, [other, spelling])) == (code, spelling)
+        assert fits(spelling, code) >= (not parsed(spelling).variant)
     assert is_known(spelling)
     assert name_of(spelling) == name_of(code) != code
     assert articles(spelling) == articles(code)

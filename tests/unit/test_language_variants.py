@@ -8,15 +8,17 @@ import pytest
 from tests.errors import raises_error
 
 from dragoman.corpora.libreoffice_help import codes_of
+from dragoman.doctor.collection import collect
 from dragoman.errors import Error
 from dragoman.formats.base import Options
 from dragoman.formats.table import columns_of, named_columns, tables
 from dragoman.formats.xliff import tmx_units
 from dragoman.languages.codes import closest, nearness
-from dragoman.languages.identification import identify, likely_languages, source_language
+from dragoman.languages.identification import identify, language_or_recognised, likely_languages, source_language
 from dragoman.languages.scripts import best_variant, written_in
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.serve.requests import served_pair
+from dragoman.text.corpus import CollectionConfig
 from dragoman.text.glossary import Glossary
 
 SERVED = [
@@ -98,6 +100,12 @@ def tmx(path: Path, *units: dict[str, str]) -> Path:
     return path
 
 
+XLIFF = (
+    '<xliff version="1.2"><file source-language="en" target-language="pt-PT"><body><trans-unit id="1">{}</trans-unit>'
+    "</body></file></xliff>"
+)
+
+
 def test_a_memory_answers_in_the_variant_that_is_wanted_and_in_no_other(tmp_path: Path) -> None:
     """OmegaT (fr-CA beside fr-FR in one memory) and Pontoon (pt-PT suggested for pt-BR)."""
     path = tmx(
@@ -124,6 +132,15 @@ def test_a_memory_answers_in_the_variant_that_is_wanted_and_in_no_other(tmp_path
     for languages, texts in answers.items():
         memory = TranslationMemory.load(path, languages)
         assert {text: memory.exact(text) for text in texts} == texts, languages
+    for name, text in (
+        ("x.xlf", XLIFF.format("<source>Screen</source><target>Ecrã</target>")),
+        ("c.po", 'msgid ""\nmsgstr "Language: pt_PT\\n"\n\nmsgid "Screen"\nmsgstr "Ecrã"\n'),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert TranslationMemory.load(tmp_path / name, ("en", "pt-AO")).exact("Screen") == "Ecrã"
+        assert TranslationMemory.load(tmp_path / name, ("src", "tgt")).exact("Screen") == "Ecrã"
+        with raises_error(Error.EMPTY, name, "pt-BR"):
+            TranslationMemory.load(tmp_path / name, ("en", "pt-BR"))
     with raises_error(Error.EMPTY, "fr", "it has en-GB, pt-PT, pt-BR, en, sr-Cyrl"):
         TranslationMemory.load(path, ("en", "fr"))
 
@@ -141,6 +158,7 @@ def test_a_bare_code_is_of_the_script_of_its_text(tmp_path: Path) -> None:
     path = tmx(tmp_path / "z.tmx", {"en": "File", "zh": "檔案"}, {"en": "Save", "zh": "保存设置"})
     assert TranslationMemory.load(path, ("en", "zh-TW")).exact("File") == "檔案"
     assert TranslationMemory.load(path, ("en", "zh-CN")).exact("File") is None
+    assert TranslationMemory.load(path, ("en", "zh")).exact("File") == "檔案"  # the memory's own word for it
     assert written_in("ja", "東京都") == "ja"
     assert written_in("zh-CN", "檔案") == "zh-CN"
 
@@ -278,3 +296,67 @@ def test_variants_of_a_request_are_those_between_which_there_is_a_way(
 ) -> None:
     server: Any = SimpleNamespace(service=SimpleNamespace(languages=lambda: WAYS))
     assert served_pair(server, source, target) == pair
+
+
+REPORTS = [
+    ("zh_CMN_HANT", "zh-Hant", 3),  # WeblateOrg/weblate#2072
+    ("ro_MD", "mo", 2),
+    ("bo_BT", "bo", 2),
+    ("tt@iqtelif", "tt", 1),
+    ("sr_CS", "sr", 2),
+    ("ca_ES@valencia", "ca-valencia", 2),
+    ("sr@ijekavianlatin", "sr-Latn", 3),  # WeblateOrg/language-data#127
+    ("sr_LAT", "sr@latin", 3),  # enricocid/Music-Player-GO#514
+    ("sr_CYR", "sr", 3),
+    ("sr_CYRL-ME", "sr-Cyrl", 2),
+    ("kor_Hang", "ko-KR", 2),  # rspeer/langcodes#59
+    ("ko", "kor_Hang", 3),
+    ("pa-PK", "pa", 1),
+    ("zh-CN", "zh-Hans-CN", 3),  # stefalda/ReactNativeLocalization#19
+    ("zh_HK", "zh_Hant", 2),  # cloudfoundry/cli#297
+    ("zh-yue-HK", "yue", 2),  # sky-map-team/stardroid#1040
+    ("EN-US", "en_us", 3),  # translate/virtaal#750: upper-case codes of a TMX
+    ("English (United Kingdom)", "en-GB", 3),  # Helsinki-NLP/OPUS-CAT#22
+    ("iw_IL", "he", 2),  # osmandapp/OsmAnd#15776
+    ("in", "id-ID", 2),
+    ("ji", "yi", 3),
+    ("pb", "pt-BR", 3),  # SubtitleEdit/subtitleedit#9576
+    ("zt", "zh-TW", 2),
+    ("zh-hans", "zh", 3),
+    ("cht", "zh-TW", 2),
+    ("no-nyn", "nn", 3),
+    ("nb_NO", "no", 2),
+    ("zh_Hani", "zh-TW", 2),
+]
+
+
+@pytest.mark.parametrize(("code", "wanted", "degree"), REPORTS)
+def test_codes_of_public_reports(code: str, wanted: str, degree: int) -> None:
+    assert nearness(code, wanted) == degree
+
+
+def test_texts_of_public_reports() -> None:
+    """google/cld3#34 and ssut/py-googletrans#87 (both scripts were `zh`), validator/validator#473 (traditional text
+    with a few simplified letters), Helsinki-NLP/Tatoeba-Challenge#37 (one letter), translate-shell#392 (zh-TW)."""
+    served = ["en", "zh-Hans", "zh-Hant"]
+    assert likely_languages("把中坛元帅固定在神轿", served)[0][0] == "zh-Hans"
+    assert likely_languages("親愛的牽起你的手 並將他們放在我手中", served)[0][0] == "zh-Hant"
+    assert likely_languages("這個頁面是用繁體中文寫的，只有一篇文章是简体", served)[0][0] == "zh-Hant"
+    assert [written_in("zh", text) for text in ("請。", "请。", "行。")] == ["zh-Hant", "zh", "zh"]
+    assert closest("zh-tw", ["zh-cn"]) is None
+    traditional = ["請開啟這個檔案並儲存設定", "對話方塊裡的選項", "這個頁面是用繁體中文寫的"]
+    assert language_or_recognised("tgt", traditional) == "zh-Hant"
+
+
+def test_a_catalogue_says_serbian_and_is_in_latin_letters(tmp_path: Path) -> None:
+    """mozilla/fxa-content-server-l10n#44: the folder sr_Latn has `Language: sr`; gitextensions#13144: the memory of the
+    other Chinese filled strings."""
+    head = 'msgid ""\nmsgstr "Language: {}\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
+    (tmp_path / "a.po").write_text(head.format("sr") + 'msgid "Open"\nmsgstr "Otvori datoteku"\n', encoding="utf-8")
+    config = CollectionConfig(paths=[str(tmp_path)])
+    [(_, entries)] = collect(config, ("en", "sr-Latn"))
+    assert [entry.tgt for entry in entries] == ["Otvori datoteku"]
+    (tmp_path / "a.po").write_text(head.format("zh_Hant") + 'msgid "Default"\nmsgstr "預設"\n', encoding="utf-8")
+    [(record, entries)] = collect(config, ("en", "zh-Hans"))
+    assert not entries
+    assert "zh_Hant" in record.note

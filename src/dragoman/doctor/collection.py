@@ -24,6 +24,7 @@ from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.encoding import Declares, decoded
 from dragoman.formats.mo import mo_entries
 from dragoman.languages.codes import fits, is_known, language_of, name_of
+from dragoman.languages.scripts import written_in
 from dragoman.progress import Progress
 from dragoman.text.corpus import CollectionConfig, source_of_file
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, read_lines
@@ -273,6 +274,8 @@ def _turned(entries: list[Entry], codes: Languages, record: FileRecord, language
     others: Counter[Languages] = Counter()
     for entry in entries:
         one, other = entry.languages or codes
+        if not fits(other, languages[1]):
+            other = written_in(other, entry.tgt)
         if fits(one, languages[0]) and fits(other, languages[1]):
             turned.append(entry)
         elif fits(one, languages[1]) and fits(other, languages[0]):

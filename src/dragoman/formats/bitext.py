@@ -200,7 +200,7 @@ def _entries(
                 codes = best_variant(unit.texts, src), best_variant(unit.texts, tgt, least)
                 if codes[0] is not None and codes[1] is not None and codes[0] != codes[1]:
                     texts = unit.texts[codes[0]], unit.texts[codes[1]]
-                    own = written_in(codes[0], texts[0]), written_in(codes[1], texts[1])
+                    own = written_in(codes[0], texts[0], src), written_in(codes[1], texts[1], tgt)
                     named = own if reader.variants else unit.languages
                     is_empty = False
                     yield Entry(unit.line, *texts, unit.state, unit.changed, named, unit.context)

@@ -19,7 +19,7 @@ from dragoman.formats.encoding import code_page, decoded
 from dragoman.formats.package import Package
 from dragoman.languages.codes import closest, language_of, name_of, nearness, parsed
 from dragoman.languages.identification import common_language
-from dragoman.languages.scripts import SAME_STANDARD, written_in
+from dragoman.languages.scripts import written_in
 from dragoman.progress import say
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
@@ -299,7 +299,7 @@ def columns_of(table: Sequence[Row], languages: tuple[str, str], named: tuple[st
     width = max((len(row.cells) for row in table), default=0)
     codes = [_language(table, column) for column in range(width)]
     by_text = [closest(code, codes) for code in languages]
-    if all(by_text) and by_text[0] != by_text[1] and nearness(str(by_text[1]), languages[1]) >= SAME_STANDARD:
+    if all(by_text) and by_text[0] != by_text[1]:
         src, tgt = (codes.index(str(code)) for code in by_text)
         return Columns(src, tgt, False)
     if width == 2:

@@ -69,13 +69,22 @@ def _with_subtags(language: str, parts: list[str]) -> Code:
             script = SCRIPTS.get(part.lower(), part.title())
         elif upper in territories or upper in aliases:
             region = upper if upper in territories else aliases[upper][0]
-        elif place == 0 and re.fullmatch("[A-Za-z]{3}", part) and parsed(part).language in _languages():
+        elif (
+            place == 0
+            and language in _WITH_EXTENDED
+            and re.fullmatch("[A-Za-z]{3}", part)
+            and parsed(part).language in _languages()
+        ):
             return _with_subtags(parsed(part).language, parts[1:])  # zh-yue
         elif re.fullmatch("[A-Za-z]{5,8}|[0-9][A-Za-z0-9]{3}", part):
             variant = part.lower()
         elif upper != "XX":  # mBART's region of languages without one
             unknown = part
     return Code(language, script, region, variant, unknown)
+
+
+_WITH_EXTENDED = frozenset({"ar", "kok", "lv", "ms", "sgn", "sw", "uz", "zh"})
+"""Languages whose codes another language's code may follow (extended language subtags of BCP 47): `zh-yue`."""
 
 
 @functools.cache
@@ -202,13 +211,22 @@ def nearness(code: str, wanted: str) -> int:
     there, want = parsed(code), parsed(wanted)
     if language_of(code) != language_of(wanted):
         return 0
-    if script_of(code) != script_of(wanted):
+    if not _in_one_script(code, wanted):
         return int(not ((want.script or want.region) and (there.script or there.region or is_chinese(code))))
     if there.variant != want.variant:
         return 1
     if there.region == want.region:
         return 3
     return 2 if not (there.region and want.region) or _standard(code) == _standard(wanted) else 1
+
+
+def _in_one_script(code: str, other: str) -> bool:
+    """True for codes of a language in one script; `Kore` and `Jpan` are several scripts that are written together."""
+    scripts = {_TOGETHER.get(script, script) for script in (script_of(code), script_of(other))}
+    return len(scripts) == 1 or ("Hani" in scripts and is_chinese(code))
+
+
+_TOGETHER = {"Hang": "Kore", "Hira": "Jpan", "Kana": "Jpan", "Hrkt": "Jpan"}
 
 
 def fits(code: str, wanted: str) -> int:
@@ -255,7 +273,7 @@ def closest(code: str, known: Iterable[str]) -> str | None:
     def order(one: str) -> tuple[int | bool, ...]:
         there = parsed(one)
         usual = _usual(there.language, there.script)[2]
-        same_script, same_name = script_of(one) == script_of(code), there.language == parsed(code).language  # nb, no
+        same_script, same_name = _in_one_script(one, code), there.language == parsed(code).language  # nb, no
         is_same = one.lower() == code.lower()
         return is_same, nearness(one, code), same_script, not there.region, there.region == usual, same_name
 

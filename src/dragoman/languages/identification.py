@@ -9,7 +9,7 @@ from typing import Any
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from dragoman.languages.codes import facts, is_known, language_of, parsed, script_of
-from dragoman.languages.scripts import script_of_text, several
+from dragoman.languages.scripts import script_of_text, several, written_in
 
 SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
@@ -189,18 +189,19 @@ def common_language(texts: Sequence[str]) -> str:
 
 
 def recognised(texts: Sequence[str]) -> str:
-    """The language that some texts are in, few short ones together; "" where it cannot be said.
+    """The language that some texts are in, few short ones together; "" where it cannot be said. With the script where
+    that is not the usual one: `zh-Hant`, `sr-Latn`.
 
     >>> recognised(["我们去公园。", "今天天气很好。"]), recognised(["7", "?"])
     ('zh', '')
     """
-    if language := common_language(texts):
-        return language
     text = sample(" ".join(texts[:COMMON]))
+    if language := common_language(texts):
+        return written_in(language, text)
     shares = {language_of(label): share for label, share in _shares(text).items()}
     language = max(shares, key=shares.__getitem__)
     sure = sum(shares.get(near, 0.0) for near in _near(language)) >= SURE_OF_TWO
-    return language if is_long_enough(text) and sure and language != NO_LANGUAGE else ""
+    return written_in(language, text) if is_long_enough(text) and sure and language != NO_LANGUAGE else ""
 
 
 def language_or_recognised(code: str, texts: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from babel.core import Locale, UnknownLocaleError
 SCRIPTS = {
     "latin": "Latn", "cyrillic": "Cyrl", "arabic": "Arab", "devanagari": "Deva", "shaw": "Shaw", "hebrew": "Hebr",
     "simplified": "Hans", "traditional": "Hant", "ijekavianlatin": "Latn", "iqtelif": "Latn", "jawi": "Arab",
+    "lat": "Latn", "cyr": "Cyrl",
 }  # fmt: skip
 """Scripts by their names in locales (`sr@latin`) and in the names of languages."""
 _OTHERS = {

@@ -104,15 +104,16 @@ def script_of_text(text: str, language: str = "") -> str:
     return "Hani" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
 
 
-def written_in(code: str, text: str) -> str:
+def written_in(code: str, text: str, wanted: str = "-") -> str:
     """The code of a text's language, with the script of the text where the code says neither script nor region and the
     language is written in several. Latin letters tell it by a word in small letters: names are in them everywhere.
+    Where a language is `wanted` in no script or region, the code stays too.
 
     >>> [written_in(*pair) for pair in (("zh", "請開啟"), ("sr", "Otvori datoteku."), ("sr", "Acme"), ("zh-CN", "請"))]
     ['zh-Hant', 'sr-Latn', 'sr', 'zh-CN']
     """
     language, script, region, *_ = parsed(code)
-    if script or region or not several(code):
+    if script or region or not several(code) or not any((wanted == "-", *parsed(wanted)[1:3])):
         return code
     script = script_of_text(text, code)
     if script in ("", "Hani", codes.script_of(code)) or (script == "Latn" and not _SMALL.search(text)):
@@ -142,7 +143,7 @@ def best_variant(texts: Mapping[str, str], wanted: str, least: int = 1) -> str |
     >>> best_variant({"en": "screen", "pt-PT": "ecrã"}, "pt-BR"), best_variant({"pt-PT": "ecrã"}, "pt-BR", 2)
     ('pt-PT', None)
     """
-    written = {written_in(code, text): code for code, text in texts.items()}
+    written = {written_in(code, text, wanted): code for code, text in texts.items()}
     best = closest(wanted, written)
     return written[best] if best is not None and nearness(best, wanted) >= least else None
 

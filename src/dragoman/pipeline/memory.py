@@ -234,7 +234,7 @@ def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str
     """
     source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
     by_source: dict[str, list[Pair]] = {}
-    for pair in source.pairs():
+    for pair in source.between(languages):
         if pair.src.strip() and pair.tgt.strip():
             by_source.setdefault(_spaced(pair.src), []).append(pair._replace(tgt=in_one_line(pair.tgt)))
     kept, conflicts = [], []

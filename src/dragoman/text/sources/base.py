@@ -73,6 +73,10 @@ class SingleFileSource(PairSource):
     def pairs(self) -> Iterator[Pair]:
         return self.read(find(self.path))
 
+    def between(self, languages: tuple[str, str]) -> Iterator[Pair]:
+        """The pairs in two languages: all, where the file does not say its own."""
+        return self.pairs()
+
     @abstractmethod
     def read(self, path: Path) -> Iterator[Pair]:
         """The pairs of the file."""

@@ -1,6 +1,8 @@
 """Pairs of translators' own files: translation memories (TMX), XLIFF and gettext catalogues (PO)."""
 
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,8 +12,11 @@ from dragoman.config import settings
 from dragoman.errors import show
 from dragoman.formats.base import Entry
 from dragoman.formats.bitext import po_entries, tmx_entries, xliff_entries
+from dragoman.languages.codes import is_known, nearness
 from dragoman.languages.invisible import in_one_line
-from dragoman.text.lines import open_bytes
+from dragoman.languages.scripts import SAME_STANDARD, written_in
+from dragoman.progress import say
+from dragoman.text.lines import find, open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
 Code = Annotated[str, Field(min_length=2)]
@@ -31,36 +36,55 @@ class TmxSource(SingleFileSource):
             yield from map(_pair, tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang)))
 
 
+class EntriesSource(SingleFileSource):
+    """The translated entries of a file that may say which languages it is in."""
+
+    @abstractmethod
+    def entries(self, path: Path) -> Iterator[Entry]:
+        """The entries of the file, those without a translation too."""
+
+    def read(self, path: Path) -> Iterator[Pair]:
+        yield from map(_pair, self._translated(path))
+
+    def between(self, languages: tuple[str, str]) -> Iterator[Pair]:
+        others = Counter[str]()
+        for entry in self._translated(path := find(self.path)):
+            code = entry.languages[1] if entry.languages and is_known(languages[1]) else languages[1]
+            if nearness(written_in(code, entry.tgt, languages[1]), languages[1]) >= SAME_STANDARD:
+                yield _pair(entry)
+            else:
+                others[code] += 1
+        if others:
+            message = f"{others.total():,} translations are in {', '.join(others)}, not in {languages[1]}: left out"
+            say(f"{path}: {message}")
+
+    def _translated(self, path: Path) -> Iterator[Entry]:
+        return (entry for entry in self.entries(path) if entry.is_translated and entry.tgt)
+
+
 @settings
-class XliffSource(SingleFileSource):
+class XliffSource(EntriesSource):
     """The translated units of an XLIFF, 1.2 or 2.x, without inline codes."""
 
     type: Literal["xliff"] = "xliff"
     path: str  #: The file, plain or compressed.
 
-    def read(self, path: Path) -> Iterator[Pair]:
+    def entries(self, path: Path) -> Iterator[Entry]:
         with open_bytes(path) as stream:
-            yield from _translated(xliff_entries(stream, show(path)))
+            yield from xliff_entries(stream, show(path))
 
 
 @settings
-class PoSource(SingleFileSource):
+class PoSource(EntriesSource):
     """The entries of a gettext catalogue that are translated and not fuzzy."""
 
     type: Literal["po"] = "po"
     path: str  #: The file, plain or compressed.
 
-    def read(self, path: Path) -> Iterator[Pair]:
+    def entries(self, path: Path) -> Iterator[Entry]:
         with open_bytes(path) as stream:
             data = stream.read()
-        yield from _translated(po_entries(data, show(path)))
-
-
-def _translated(entries: Iterable[Entry]) -> Iterator[Pair]:
-    """The pairs of entries that are translated, each a line."""
-    for entry in entries:
-        if entry.is_translated and entry.tgt:
-            yield _pair(entry)
+        yield from po_entries(data, show(path))
 
 
 def _pair(entry: Entry) -> Pair:
