@@ -90,8 +90,8 @@ def test_a_circle_would_be_found() -> None:
 OPTIONAL = tuple(
     f"{name}."
     for name in (
-        "argostranslate", "ctranslate2", "faiss", "icu4py", "jieba", "mlflow", "onnx", "openpyxl", "peft", "pyarrow",
-        "pypdf", "ray", "spacy", "tokenizers", "transformers", "wandb", "zstandard",
+        "argostranslate", "ctranslate2", "faiss", "icu4py", "jieba", "mlflow", "onnx", "opencc", "openpyxl", "peft",
+        "pyarrow", "pypdf", "ray", "spacy", "tokenizers", "transformers", "wandb", "zstandard",
         "dragoman.backends.cpu_bf16",  # where the processor has the instructions
     )
 )  # fmt: skip

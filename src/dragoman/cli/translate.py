@@ -206,6 +206,14 @@ EnginePrecision = Annotated[
         "faster, almost the same translations. [default: float32]"
     ),
 ]
+ConvertHan = Annotated[
+    bool,
+    typer.Option(
+        "--convert-han",
+        help="Convert between simplified and traditional Chinese what a model of the other script reads or writes "
+        "(extra `opencc`): --tgt-lang zh-TW of a model into zh.",
+    ),
+]
 SrcLang = Annotated[
     str | None, typer.Option(help="Of a run that knows several languages: from which. [default: the run's]")
 ]
@@ -251,6 +259,7 @@ def translate(
     precision: EnginePrecision = None,
     src_lang: SrcLang = None,
     tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
+    convert_han: ConvertHan = False,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -267,7 +276,8 @@ def translate(
     changes, paths = _changes_and_paths(files or [])
     options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix,
         memory, keep, guard, split, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset)  # fmt: skip
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset,
+        convert_han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

@@ -14,10 +14,12 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Reranker
 from dragoman.languages.codes import same_languages
 from dragoman.models.base import Seq2SeqModel
+from dragoman.pipeline.chinese import conversion
 from dragoman.pipeline.confidence import load as load_calibration
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.pipeline import Pipeline, learnt_from
 from dragoman.pipeline.several_runs import SeveralRuns
+from dragoman.progress import say
 from dragoman.quality.external_metrics import any_metric
 from dragoman.quality.metrics import Metric
 from dragoman.runs import checkpoint
@@ -65,6 +67,8 @@ class TranslateOptions:
     datastores: Sequence[Path] = ()
     typography: bool = False
     """Translations have the no-break spaces and quotation marks of their language."""
+    convert_han: bool = False
+    """What the model reads or writes is converted between simplified and traditional Chinese."""
     threads: int | None = None
     """Of another engine."""
     base: Seq2SeqModel | None = None
@@ -99,6 +103,8 @@ class TranslateOptions:
              "`rerank_weight`: of what? name a run of the opposite direction with `rerank`"),
             (bool(self.datastores) and other_engine, Error.UNSUPPORTED,
              f"`datastore`: not with `engine` {self.engine}"),
+            (self.convert_han and (begins or self.glossary is not None or self.avoid is not None), Error.CONFLICT,
+             "`convert_han`: not with `prefix`, `glossary` and `avoid`, which are of the model's own script"),
             (begins and other_engine, Error.UNSUPPORTED, f"`prefix`: not with `engine` {self.engine}"),
         ]  # fmt: skip
 
@@ -113,7 +119,7 @@ def assemble(options: TranslateOptions) -> Pipeline:
         ensemble=options.ensemble,
         datastores=options.datastores,
         changes=options.changes,
-        languages=options.languages,
+        languages=(None, None) if options.convert_han else options.languages,
         base=options.base,
         **precision,
         **options.decoding,
@@ -141,12 +147,23 @@ def assemble(options: TranslateOptions) -> Pipeline:
         pipeline = replace(pipeline, search=other)
     if reranker is not None:
         pipeline = pipeline.with_search(lambda search: search.reranked_by(reranker))
+    if options.convert_han:
+        pipeline = _converting(pipeline, options.languages)
     if options.memory is not None:
         pipeline = replace(pipeline, memory=TranslationMemory.load(options.memory, pipeline.languages))
     if options.min_confidence is not None:
         calibration = load_calibration(options.run, checkpoint.select(options.run, options.which).name)
         pipeline = replace(pipeline, calibration=calibration, min_confidence=options.min_confidence)
     return pipeline
+
+
+def _converting(pipeline: Pipeline, languages: tuple[str | None, str | None]) -> Pipeline:
+    """The pipeline between other scripts of Chinese than the model's, which is told."""
+    own = pipeline.languages
+    asked = languages[0] or own[0], languages[1] or own[1]
+    chinese = conversion(asked, own)
+    say(f"Chinese is converted by OpenCC: the model is from {' to '.join(own)}, texts are from {' to '.join(asked)}")
+    return replace(pipeline, chinese=chinese)
 
 
 def _reranker(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> Reranker | None:

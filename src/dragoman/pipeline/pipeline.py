@@ -32,6 +32,7 @@ from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import NBest, Translation
 from dragoman.pipeline.capitals import in_lower_case
+from dragoman.pipeline.chinese import Conversion
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.invisible import as_it_looks
@@ -91,12 +92,14 @@ class Pipeline:
     calibration: Calibration | None = None
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
+    chinese: Conversion | None = None
+    """Between the script that is asked for and the model's own."""
     count: Callable[[int], None] = lambda characters: None
     """Is told the characters of each translation before it is put together; it may refuse by raising."""
 
     @property
     def languages(self) -> tuple[str, str]:
-        return self.own.languages or ("", "")
+        return self.own.languages or ("", "") if self.chinese is None else self.chinese.languages
 
     @property
     def n_best(self) -> int:
@@ -139,6 +142,8 @@ class Pipeline:
         if own.glossary is not None:
             stage = functools.partial(as_whole_terms, stage, own.glossary)
         stage = functools.partial(as_it_looks, stage, own.tokenizers.src)
+        if self.chinese is not None:
+            stage = functools.partial(self.chinese.converted, stage)
         return stage if self.memory is None else functools.partial(from_memory, stage, self.memory, self.n_best)
 
     @functools.cached_property
