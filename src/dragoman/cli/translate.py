@@ -267,17 +267,14 @@ def translate(
 
     Examples:
 
-        dragoman translate runs/demo --beam-size 1 < letter.de > letter.en
-
         dragoman translate runs/mine manual.docx -o handbuch.docx
 
-        dragoman translate runs/nllb --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
+        dragoman translate runs/nllb --beam-size 1 --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
     """
     changes, paths = _changes_and_paths(files or [])
-    options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix,
-        memory, keep, guard, split, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
-        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset,
-        convert_han)  # fmt: skip
+    options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
+        keep, guard, split, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang), decoding_changes(
+        beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, convert_han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)

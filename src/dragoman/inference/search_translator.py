@@ -27,7 +27,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
 from dragoman.inference.translation import Part, Reranker, Translation
-from dragoman.languages.codes import fits, is_known, language_of, written_without_spaces
+from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
@@ -181,9 +181,7 @@ class SearchTranslator:
         elif all(fits(asked, one) or not is_known(one) for asked, one in zip((src_lang, tgt_lang), own, strict=True)):
             other.languages = src_lang, tgt_lang  # the model's own by other names, or its recipe called them `src`
         else:
-            message = f"this model translates from {own[0]} to {own[1]} and is not told languages"
-            chinese = any(language_of(code) == "zh" for code in own)
-            raise Error.UNSUPPORTED(message, "of the other Chinese: --convert-han" if chinese else "")
+            raise Error.UNSUPPORTED(f"this model translates from {own[0]} to {own[1]} and is not told languages")
         other.join = "" if written_without_spaces(tgt_lang) else " "
         other.__dict__.pop("continuations", None)
         return other

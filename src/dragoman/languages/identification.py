@@ -9,7 +9,7 @@ from typing import Any
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from dragoman.languages.codes import facts, is_known, language_of, parsed, script_of
-from dragoman.languages.scripts import script_of_text, several, written_in
+from dragoman.languages.scripts import several, telling_script, written_in
 
 SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
@@ -117,8 +117,8 @@ def _variants(text: str, codes: Sequence[str]) -> dict[str, float]:
 
     A code without script and region may be in any. Where none is in the script of the text, a code that is is added.
     """
-    script = script_of_text(text, codes[0]) if several(codes[0]) else ""
-    if script in ("", "Hani"):
+    script = telling_script(text, codes[0]) if several(codes[0]) else ""
+    if not script:
         return {code: 1 / len(codes) for code in codes}
     fitting = [code for code in codes if script_of(code) == script]
     fitting = fitting or [code for code in codes if not any(parsed(code)[1:3])]

@@ -115,10 +115,22 @@ def written_in(code: str, text: str, wanted: str = "-") -> str:
     language, script, region, *_ = parsed(code)
     if script or region or not several(code) or not any((wanted == "-", *parsed(wanted)[1:3])):
         return code
+    script = telling_script(text, code)
+    return code if script in ("", codes.script_of(code)) else f"{language}-{script}"
+
+
+def telling_script(text: str, code: str) -> str:
+    """The script of a text in a language that is written in several, "" where the text does not tell it: names and
+    commands are in Latin letters everywhere, words in small Latin letters are not. Chinese is told by Han letters.
+
+    >>> [telling_script(*pair) for pair in (("Acme", "sr"), ("vrata Acme", "sr"), ("Acme 設", "zh"), ("文", "zh"))]
+    ['', 'Latn', 'Hant', '']
+    """
+    if parsed(code).language in ("zh", "yue"):
+        simplified, traditional = han_variants(text)
+        return "" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
     script = script_of_text(text, code)
-    if script in ("", "Hani", codes.script_of(code)) or (script == "Latn" and not _SMALL.search(text)):
-        return code
-    return f"{language}-{script}"
+    return "" if script == "Latn" and not _SMALL.search(text) else script
 
 
 def several(code: str) -> bool:
@@ -133,7 +145,7 @@ def several(code: str) -> bool:
 _SEVERAL = frozenset({
     "az", "bs", "ha", "kk", "ku", "ky", "mn", "ms", "pa", "sd", "sr", "tg", "tk", "tt", "ug", "uz", "yue", "zh",
 })  # fmt: skip
-_SMALL = re.compile(r"(?<!\w)[a-z\u00df-\u024f]{2,}(?!\w)")
+_SMALL = re.compile(r"(?<!\w)[a-z\u00df-\u024f]{3,}(?!\w)")
 
 
 def best_variant(texts: Mapping[str, str], wanted: str, least: int = 1) -> str | None:

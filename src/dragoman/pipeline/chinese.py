@@ -39,7 +39,7 @@ def conversion(asked: tuple[str, str], own: tuple[str, str]) -> Conversion:
     if not changed or not all(language_of(code) == "zh" and is_chinese(code) for pair in changed for code in pair):
         raise Error.CONFLICT(
             f"`convert_han`: from {asked[0]} to {asked[1]} nothing is to be converted for a model from {own[0]} to "
-            f"{own[1]}", "name the other Chinese: --tgt-lang zh-TW"
+            f"{own[1]}", "name the other Chinese: `tgt_lang` zh-TW"
         )  # fmt: skip
     read, write = (_converter(*pair) if pair in changed else str for pair in (reads, writes))
     return Conversion(asked, read, write)

@@ -68,7 +68,7 @@ class TranslateOptions:
     typography: bool = False
     """Translations have the no-break spaces and quotation marks of their language."""
     convert_han: bool = False
-    """What the model reads or writes is converted between simplified and traditional Chinese."""
+    """Simplified and traditional Chinese are converted around the model."""
     threads: int | None = None
     """Of another engine."""
     base: Seq2SeqModel | None = None
