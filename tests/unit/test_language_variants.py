@@ -360,3 +360,17 @@ def test_a_catalogue_says_serbian_and_is_in_latin_letters(tmp_path: Path) -> Non
     [(record, entries)] = collect(config, ("en", "zh-Hans"))
     assert not entries
     assert "zh_Hant" in record.note
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"), [("de-DE", "de-DE"), ("de-AT", "de-AT"), ("de", "de"), ("de-CH", "de"), ("de_LU", "de")]
+)
+def test_of_several_files_beside_the_source_the_nearest_is_its_translation(
+    tmp_path: Path, wanted: str, kept: str
+) -> None:
+    for code in ("en", "de-AT", "de", "de-DE"):
+        (tmp_path / f"app.{code}.json").write_text(f'{{"a": "text {code}", "b": "other"}}', encoding="utf-8")
+    found = [
+        entry for _, entries in collect(CollectionConfig(paths=[str(tmp_path)]), ("en", wanted)) for entry in entries
+    ]
+    assert found[0].tgt == f"text {kept}"

@@ -205,6 +205,7 @@ def _pairs(paths: Iterable[str], languages: Languages) -> dict[str, tuple[str, s
     names = [
         name for name in paths if kind_of(name) not in (_CATALOGUES if apart else ()) and kind_of(name) not in ALONE
     ]
+    names.sort(key=lambda name: min(_rank(name, code) for code in languages))  # the nearest variant first
     sides: tuple[dict[str, str], dict[str, str]] = {}, {}
     keys = {name: [_keys(name, code) for code in languages] for name in names}
     for name in names:
@@ -247,6 +248,12 @@ def _places(name: str, code: str) -> dict[tuple[int, int], int]:
             if not is_inside and (agreement := _agreement(match.group(), code)):
                 places[match.span()] = agreement
     return dict(sorted(places.items()))
+
+
+def _rank(name: str, code: str) -> tuple[int, int]:
+    """The rank of a name among those of a language's files: of the same agreement a code without a region is first."""
+    places = _places(name, code).items()
+    return min(((-near, end - start) for (start, end), near in places), default=(0, 0))
 
 
 def _starred(name: str, places: Sequence[tuple[int, int]]) -> str:
