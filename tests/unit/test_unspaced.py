@@ -1,8 +1,11 @@
 """Words in scripts without spaces: with ICU's dictionaries, and without them."""
 
+import itertools
+
 import pytest
 
-from dragoman.text import unspaced
+from dragoman.languages import unspaced
+from dragoman.languages.line_breaks import line_breaks
 from dragoman.text.glossary import Glossary
 from dragoman.text.lookup import words_like
 from dragoman.text.words import split_words
@@ -63,3 +66,13 @@ def test_the_words_of_a_text(text: str, words: list[str], parted_by: str) -> Non
 def test_words_are_made_of_whole_letters(parted_by: str) -> None:
     assert "".join(split_words("ที่นี้กำลังเปิดไฟล์อยู่")) == "ที่นี้กำลังเปิดไฟล์อยู่"
     assert all(word[0] not in "ิีึืุู่้๊๋์" for word in split_words("ที่นี้กำลังเปิดไฟล์อยู่"))
+
+
+def test_a_line_ends_between_words(parted_by: str) -> None:
+    text = "คุณต้องการลบตัวกรองนี้หรือไม่เพราะเพื่อรักษาเนื้อหา"
+    cheap = [0, *(place for place, price in line_breaks(text) if price < 0.7), len(text)]
+    parts = [text[start:end] for start, end in itertools.pairwise(cheap)]
+    if parted_by == "dictionaries":
+        assert parts == ["คุณ", "ต้องการ", "ลบ", "ตัว", "กรอง", "นี้", "หรือ", "ไม่", "เพราะ", "เพื่อรักษา", "เนื้อหา"]
+    assert "".join(parts) == text
+    assert all(part[0] not in "ะาำๆฯ" for part in parts)

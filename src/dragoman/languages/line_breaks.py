@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import regex
 
 from dragoman.languages.punctuation import CLUSTER, UNSPACED
+from dragoman.languages.unspaced import cuts_a_word
 
 _CLUSTERS = regex.compile(CLUSTER, regex.DOTALL)
 _DENSE = rf"[{UNSPACED}\u3000-\u303f\uff00-\uffef]"
@@ -39,13 +40,15 @@ _COSTS = (
 """The price of a break, in parts of a line: nothing behind punctuation, little before a new phrase (a few frequent
 words of Thai, Lao, Khmer, Chinese; in Japanese what follows hiragana), most inside of what is one word for certain."""
 _PRICES = [(cost, regex.compile(pattern)) for cost, pattern in _COSTS]
+_INSIDE = 0.8
+"""The price of a break inside of a word."""
 
 
 def line_breaks(text: str) -> Iterator[tuple[int, float]]:
     """(place, its price in parts of a line) of where a line may end among letters of scripts without spaces.
 
-    Without a dictionary words are not known: a place may be inside of one, never inside of a letter with its signs, a
-    number or a Latin word, before a closing mark or behind an opening one.
+    It is never inside of a letter with its signs, a number or a Latin word, before a closing mark or behind an opening
+    one; inside of a word only where no other place is near, or where the word is not known (`unspaced.py`).
 
     >>> [place for place, price in line_breaks("これはPDFの字。") if price < 0.2]
     [3, 7]
@@ -53,7 +56,8 @@ def line_breaks(text: str) -> Iterator[tuple[int, float]]:
     for match in _CLUSTERS.finditer(text):
         place = match.end()
         if place < len(text) and _BREAK.match(text, place) and not _NEVER.match(text, place):
-            yield place, next(price for price, pattern in _PRICES if pattern.match(text, place))
+            price = next(price for price, pattern in _PRICES if pattern.match(text, place))
+            yield place, max(price, _INSIDE) if cuts_a_word(text, place, place) else price
 
 
 @functools.cache

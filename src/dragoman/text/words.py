@@ -14,7 +14,7 @@ import regex
 
 from dragoman.languages.punctuation import CLUSTER, MARK
 from dragoman.languages.punctuation import UNSPACED as UNSPACED
-from dragoman.text.unspaced import cuts_a_word, word_borders
+from dragoman.languages.unspaced import cuts_a_word, word_borders
 
 _OF_SCRIPTS = "".join(
     map(chr, (*range(0x80, 0x3100), *range(0xA000, 0xAC00), *range(0xFB00, 0x12000), *range(0x16A00, 0x17000)))
@@ -54,7 +54,7 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words and marks of a text. In scripts without spaces, letters or words (`text/unspaced.py`).
+    """The words and marks of a text. In scripts without spaces, letters or words (`languages/unspaced.py`).
 
     >>> [(word.start, word.end) for word in words("Ab, cd")]
     [(0, 2), (2, 3), (4, 6)]
