@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.languages import identification
-from dragoman.languages.identification import LOOKED_AT, likely_languages, sample, source_language
+from dragoman.languages.identification import LOOKED_AT, likely_languages, other_language, sample, source_language
 
 TEN = ("cs", "de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru")
 TWO_WORDS = {
@@ -124,3 +124,21 @@ def test_little_of_a_long_text_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_what_people_try_first_is_known(text: str, language: str) -> None:
     assert source_language(text, ["de"], "en", ["de", "en"])[0] == language
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "other"),
+    [
+        ("Нажмите кнопку, чтобы открыть окно с параметрами.", "uk", "ru"),
+        ("Нажмите кнопку, чтобы открыть окно с параметрами.", "ru", None),
+        ("Натисніть кнопку, щоб відкрити вікно параметрів.", "ru", "uk"),
+        ("Натисніть кнопку, щоб відкрити вікно параметрів.", "uk", None),
+        ("Націсніце кнопку, каб адкрыць акно параметраў.", "ru", "be"),
+        ("Кликнете на копчето за да го отворите прозорецот; најдете ја датотеката.", "bg", "mk"),
+        ("Klepnutím na tlačítko otevřete dialogové okno, ve kterém je můžete změnit.", "sk", "cs"),
+        ("Kliknutím otvoríte dialógové okno, kde môžete zmeniť veľkosť; ďalšie možnosti sú nižšie.", "cs", "sk"),
+        ("Заменить файл на новый? Файл «Київ» уже есть.", "uk", None),
+    ],
+)
+def test_neighbours_are_told_by_their_own_letters(text: str, code: str, other: str | None) -> None:
+    assert other_language(text, code, "en") == other

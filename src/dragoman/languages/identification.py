@@ -9,7 +9,7 @@ from typing import Any
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from dragoman.languages.codes import facts, is_known, language_of, parsed, script_of
-from dragoman.languages.scripts import several, telling_script, written_in
+from dragoman.languages.scripts import LETTERS, several, telling_script, written_in
 
 SURE, SURE_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
@@ -43,6 +43,10 @@ _NEAR = [
     {"tr", "az"}, {"en", "pcm"},
 ]  # fmt: skip
 """Languages that one line does not tell apart."""
+_TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
+"""Those of them that have letters that their neighbours have not."""
+FEWEST_OWN_LETTERS = 2
+"""Letters that only another language has, and none that only this one has, from which on a text is in the other."""
 
 
 def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
@@ -225,6 +229,8 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     if not is_long_enough(text) or not known(code):
         return None
     near = _near(code)
+    if neighbour := _neighbour(text, code, near):
+        return neighbour
     language, probability = identify(text)
     if language in near or language == NO_LANGUAGE:
         return None
@@ -233,6 +239,19 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     if likely and likely not in near and known(likely):
         language, probability = identify(text, (code, likely))
         return likely if language == likely and probability >= SURE_OF_TWO else None
+    return None
+
+
+def _neighbour(text: str, code: str, near: set[str]) -> str | None:
+    """The language near to `code` that a text is in by its letters: Russian has ы, Ukrainian і."""
+    if text.isascii() or code not in _TOLD_BY_LETTERS:
+        return None
+    lower, own = text.lower(), set(LETTERS[code])
+    for other in sorted(near & _TOLD_BY_LETTERS - {code}):
+        letters = set(LETTERS[other])
+        of_other = sum(letter in letters and letter not in own for letter in lower)
+        if of_other >= FEWEST_OWN_LETTERS and not own.difference(letters).intersection(lower):
+            return other
     return None
 
 

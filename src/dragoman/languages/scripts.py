@@ -1,8 +1,10 @@
 """Scripts told from text: Latin, Cyrillic, and the two that Chinese is written in."""
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 from dragoman.languages import codes
 from dragoman.languages.codes import closest, facts, language_of, nearness, parsed
@@ -35,6 +37,10 @@ _SCRIPTS = {
     "Han": "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff",  # and the kana that stand among it
 }
 _LETTERS = {script: re.compile(f"[{letters}]") for script, letters in _SCRIPTS.items()}
+
+
+LETTERS: dict[str, str] = tomllib.loads(Path(__file__).with_name("letters.toml").read_text(encoding="utf-8"))
+"""Letters beyond ASCII by language, the most frequent first."""
 
 
 def script_of(text: str) -> tuple[str, int]:

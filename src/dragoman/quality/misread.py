@@ -9,19 +9,14 @@ words. UTF-8 read as anything is one of the pairs.
 import functools
 import math
 import re
-import tomllib
 import unicodedata
 from collections import Counter
-from pathlib import Path
 
 import regex
 
 from dragoman.languages.codes import language_of, script_of
-from dragoman.languages.scripts import letters_in, script_of_language
+from dragoman.languages.scripts import LETTERS, letters_in, script_of_language
 
-LETTERS: dict[str, str] = tomllib.loads(
-    Path(__file__).parent.parent.joinpath("languages", "letters.toml").read_text(encoding="utf-8")
-)
 MARGIN, MARGIN_OF_MANY, MANY = 6.0, 2.0, 3
 """Nats by which a reading has to be more probable; after so many lines that another reading has mended, fewer do."""
 MOST_DOUBTFUL = 10_000
