@@ -137,6 +137,9 @@ def test_what_people_try_first_is_known(text: str, language: str) -> None:
         ("Кликнете на копчето за да го отворите прозорецот; најдете ја датотеката.", "bg", "mk"),
         ("Klepnutím na tlačítko otevřete dialogové okno, ve kterém je můžete změnit.", "sk", "cs"),
         ("Kliknutím otvoríte dialógové okno, kde môžete zmeniť veľkosť; ďalšie možnosti sú nižšie.", "cs", "sk"),
+        ("文章作成支援。論理演算子。", "ja", None),
+        ("部分集合または等価", "zh-CN", "ja"),
+        ("请单击该按钮，然后在打开的对话框中选择所需的选项。", "ja", "zh"),
         ("Заменить файл на новый? Файл «Київ» уже есть.", "uk", None),
     ],
 )

@@ -43,6 +43,8 @@ _NEAR = [
     {"tr", "az"}, {"en", "pcm"},
 ]  # fmt: skip
 """Languages that one line does not tell apart."""
+FEWEST_WITHOUT_KANA = 20
+"""Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
 """Those of them that have letters that their neighbours have not."""
 FEWEST_OWN_LETTERS = 2
@@ -234,6 +236,8 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     language, probability = identify(text)
     if language in near or language == NO_LANGUAGE:
         return None
+    if {code, language} == {"ja", "zh"} and len(text) < FEWEST_WITHOUT_KANA and not _KANA.search(text):
+        return None
     if probability >= SURE:
         return language
     if likely and likely not in near and known(likely):
@@ -253,6 +257,9 @@ def _neighbour(text: str, code: str, near: set[str]) -> str | None:
         if of_other >= FEWEST_OWN_LETTERS and not own.difference(letters).intersection(lower):
             return other
     return None
+
+
+_KANA = re.compile("[\u3041-\u30fa]")
 
 
 def _near(language: str) -> set[str]:
