@@ -34,7 +34,7 @@ _READ_AS = (
 _WRITTEN_IN = {
     "Latn": "utf-8 cp1252 mac-roman cp850 cp437", "Cyrl": "utf-8 cp1251 koi8-r cp866 iso8859-5 mac-cyrillic",
     "Grek": "utf-8 cp1253 iso8859-7 cp737", "Hebr": "utf-8 cp1255 iso8859-8 cp862", "Thai": "utf-8 cp874",
-    "Arab": "utf-8 cp1256 iso8859-6 cp864", "Jpan": "utf-8 cp932 euc_jp iso2022_jp", "Kore": "utf-8 cp949",
+    "Arab": "utf-8 cp1256 iso8859-6 cp864", "Jpan": "utf-8 cp932 euc_jp", "Kore": "utf-8 cp949",
     "Hans": "utf-8 gb18030", "Hant": "utf-8 cp950 gb18030", "Armn": "utf-8", "": "utf-8",
 }  # fmt: skip
 _WRITTEN_IN |= {
@@ -50,7 +50,7 @@ _TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£
 _EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
 _BEYOND = re.compile(r"[^\x00-\x7f]")
 _CAPITAL = regex.compile(r"[\p{Lu}--[A-Z]]", regex.V1)
-_INNER_CAPITAL = regex.compile(r"(?<=[\p{Ll}--[a-z]])[\p{Lu}--[A-Z]]", regex.V1)
+_INNER_CAPITAL = regex.compile(r"(?<=\p{Ll})[\p{Lu}--[A-Z]]", regex.V1)
 """A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
@@ -201,22 +201,22 @@ class Misread:
             return 10.0
         if category == "So" and char >= "\u2600":
             return 6.0  # an emoji
-        if category[0] not in "LM":
-            is_east_asian = "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee"
-            return (4.0 if self.script in _EAST_ASIAN else 8.0) if is_east_asian else 8.0
         if self.script in _EAST_ASIAN:
             return _east_asian_cost(char, self.script)
         rank = max(self.letters.find(char), self.letters.find(char.lower()))
         if rank >= 0:
             return (1.5 if len(self.letters) > 20 else 3.0) + math.log(rank + 1) * 0.6 + 0.3 * char.isupper()
-        if not self.letters and self.script_name and letters_in(char, self.script_name):
-            return 3.5
+        is_own = self.script_name and letters_in(char, self.script_name)
+        if is_own and (not self.letters or category[0] in "MNP" or category == "Lm"):
+            return 3.5 if category[0] == "L" or not self.letters else 5.0
         return 8.0
 
 
 @functools.cache
 def _east_asian_cost(char: str, script: str) -> float:
     """The improbability of a letter: common ones are those of the first level of the national standards."""
+    if unicodedata.category(char)[0] not in "LM":
+        return 4.0 if "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee" else 8.0
     if "\u3041" <= char <= "\u30fc":
         return 4.5 if script == "Jpan" else 8.5
     codec, first, last = {
