@@ -116,3 +116,12 @@ def test_of_a_language_that_is_not_known_nothing_is_said() -> None:
 )
 def test_what_others_reported(language: str, damaged: str, sound: str) -> None:
     assert mended(damaged, Misread(language)) == sound
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "ru", "tr", "pl"])
+def test_lines_in_another_language_are_no_mojibake(language: str) -> None:
+    reader = Misread(language)
+    for text in SOUND.values():
+        assert reader.mended(text) == text
+    for name in ("Führt Müller", "Bæta við hljóð", "Hjælpemenuen", "Łącza wyrównania", "Tümünü Bul", "Málaga búsqueda"):
+        assert not reader.is_misread(name)

@@ -54,6 +54,10 @@ _INNER_CAPITAL = regex.compile(r"(?<=\p{Ll})[\p{Lu}--[A-Z]]", regex.V1)
 """A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
+_MIXED, MIXED = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[A-Za-z]"), 5
+"""A Latin letter beside one of another script: in no more than one of five letters."""
+_NO_LETTER = re.compile(rf"{_INSIDE_WORD.pattern}|[²³¹¼½¾µªº±·×¬\xad¿¡](?=[^\W\d_])|(?<=[^\W\d_])[²³¹¼½¾µªº±·×¬\xad¿¡]")
+"""A mark that stands where a letter should."""
 USUAL, ODD, NEVER = 7.2, 8.0, 10.0
 """Nats of a letter of an East Asian text at most, of what texts of a language hardly have, and of what no text has."""
 _LOST_SPACE = re.compile(b"([\xc2-\xf4]|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\x20")
@@ -156,9 +160,13 @@ class Misread:
                 if written_in == read_as or (found := _read(data, written_in)) is None or found == text:
                     continue
                 codecs = read_as, written_in
-                margin = MARGIN + _unlikeliness(codecs) if self.seen[codecs] < MANY else MARGIN_OF_MANY
+                margin = (
+                    MARGIN + _unlikeliness(codecs)
+                    if self.seen[codecs] < MANY
+                    else MARGIN_OF_MANY + _unlikeliness(codecs) / 2
+                )
                 other = self._cost(found) + margin
-                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found):
+                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found, written_in):
                     best, lowest = (found if other <= cost else text, codecs), other
         return best
 
@@ -173,10 +181,15 @@ class Misread:
             return True
         return self.script == "Cyrl" and 3 * len(_CAPITAL.findall(text)) > len(_BEYOND.findall(text))
 
-    def _is_sound(self, text: str) -> bool:
-        """True for a text of letters and marks that texts of the language have, but for a few."""
+    def _is_sound(self, text: str, written_in: str) -> bool:
+        """True for a text of letters and marks that texts of the language have, but for a few. A code page has one
+        letter for any byte: there no mark stands inside of a word, and all letters are the language's own."""
         beyond = list(map(self._cost_of, _BEYOND.findall(text)))
-        return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
+        if self.script not in ("Latn", *_EAST_ASIAN) and MIXED * len(_MIXED.findall(text)) > len(beyond):
+            return False
+        if written_in == "utf-8" or self.script not in ("Latn", "Cyrl", "Grek"):
+            return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
+        return max(beyond, default=0.0) < ODD and not (_INNER_CAPITAL.search(text) or _NO_LETTER.search(text))
 
     def _cost(self, text: str) -> float:
         """The improbability of a text, in nats."""
