@@ -70,13 +70,16 @@ def letters_in(text: str, script: str) -> int:
 
 
 def script_of_language(code: str) -> str | None:
-    """The script that a code names, or that its language is written in; None for languages that are not listed here.
+    """The script that a code names, or that its language is written in; None where that may be several ones.
 
-    >>> [script_of_language(code) for code in ("ru", "uzb_Cyrl", "sr", "jpn_Jpan")]
-    ['Cyrillic', 'Cyrillic', None, 'Han']
+    >>> [script_of_language(code) for code in ("ru", "uzb_Cyrl", "sr", "jpn_Jpan", "ml")]
+    ['Cyrillic', 'Cyrillic', None, 'Han', 'Malayalam']
     """
     named = parsed(code).script
-    return _NAMES.get(named) if named else facts("script").get(language_of(code))
+    if named or language_of(code) in facts("script"):
+        return _NAMES.get(named) if named else str(facts("script")[language_of(code)])
+    usual = _NAMES.get(codes.script_of(code))
+    return None if usual in ("Latin", "Cyrillic", "Arabic") else usual  # beside these many have another one
 
 
 _NAMES = {
