@@ -375,14 +375,19 @@ def marks_lost(line: Line) -> str | None:
 
 
 def _are_names(line: Line) -> bool:
-    """True where quotes stand around names, which English marks by capitals alone; what is said is in quotes there,
-    too. German capitals say nothing of names."""
+    """True where quotes stand around names that stay as they are, or, in a script without capitals, around what
+    English writes in capitals; what is said is in quotes there, too."""
     quoted = [text.strip() for text in _QUOTED.findall(line.src)]
     others = [text for text in quoted if text not in line.tgt]
-    if language_of(line.languages[1]) != "en" or not all(quoted) or any(text[-1] in ENDS for text in others):
+    if (
+        language_of(line.languages[1]) != "en"
+        or not quoted
+        or not all(quoted)
+        or any(text[-1] in ENDS for text in others)
+    ):
         return False
-    has_capitals, is_german = _CAPITAL.search(line.tgt) is not None, language_of(line.languages[0]) == "de"
-    return all(has_capitals and (_UNCASED.match(text) or (text[0].isupper() and not is_german)) for text in others)
+    has_capitals = _CAPITAL.search(line.tgt) is not None
+    return all(has_capitals and _UNCASED.match(text) for text in others)
 
 
 _QUOTED = re.compile(f"[{QUOTES}]([^{QUOTES}]+)[{QUOTES}]")
