@@ -14,7 +14,7 @@ from dragoman.text.placeholders import without_spans
 
 _DOTTED = frozenset({"tr", "az", "crh", "gag", "kk", "tt", "ba"})
 """Languages whose capital i has its dot, where they are written in Latin letters."""
-_CASED = frozenset({"Latn", "Cyrl", "Grek", "Armn", "Geor", "Copt", "Glag", "Cher", "Adlm", "Dsrt", "Osge"})
+CASED = frozenset({"Latn", "Cyrl", "Grek", "Armn", "Geor", "Copt", "Glag", "Cher", "Adlm", "Dsrt", "Osge"})
 """Scripts with capitals (Georgian: Mtavruli)."""
 _CASELESS_SHARE = 0.2
 """Letters without case in a line in capitals, at most, by all letters: a name in its own script."""
@@ -73,7 +73,7 @@ def is_in_capitals(text: str, language: str = "") -> bool:
     (False, True)
     """
     script = script_of(language) if language else ""
-    if script and script not in _CASED:
+    if script and script not in CASED:
         return False
     bare = _WITHOUT_CAPITAL.sub("", without_spans(text)[0])
     if language_of(language) == "ga":
