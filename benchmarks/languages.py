@@ -34,11 +34,8 @@ AMOUNT = 1234567.5
 LEFT = {
     "th": "sentences (they have no mark; cut at spaces by length only)",
     "lo": "sentences (they have no mark; cut at spaces by length only)",
-    "dz": "words (cut at clusters)",
-    "km": "words (cut at clusters)",
-    "my": "words (cut at clusters)",
-    "ja": "words (cut at clusters)",
-    "zh": "words (cut at clusters)",
+    "dz": "words (letters)",
+    "bo": "words (letters)",
     "am": "the colon that stands for full stop and comma",
 }
 """What a language has and Dragoman does not do."""
