@@ -18,7 +18,7 @@ from babel import Locale
 from babel.core import UnknownLocaleError
 from babel.numbers import format_decimal
 
-from dragoman.languages.codes import direction_of, is_known, language_of, name_of, script_of, tag_of
+from dragoman.languages.codes import direction_of, is_known, language_of, names_of, script_of, tag_of
 from dragoman.languages.identification import identify
 from dragoman.languages.plurals import plurals_of
 from dragoman.text.case import CASED, is_in_capitals, upper
@@ -78,17 +78,15 @@ def amounts(language: str) -> dict[str, bool]:
         return {}
     systems = [locale.default_numbering_system, locale.other_numbering_systems.get("native", "latn")]
     texts = {format_decimal(AMOUNT, locale=locale, numbering_system=system) for system in systems}
-    return {
-        text: any(str(AMOUNT) in number.values for number in numbers_in(text)) for text in sorted(texts)
-    }
+    return {text: any(str(AMOUNT) in number.values for number in numbers_in(text)) for text in sorted(texts)}
 
 
-def row(language: str, figures: dict[str, Any]) -> str:
+def row(language: str, name: str, figures: dict[str, Any]) -> str:
     """A row of the table."""
     cuts = figures["cuts"]
     right = cuts and cuts["right"]
     cells = [
-        f"{name_of(language)} `{language}`",
+        f"{name} `{language}`",
         direction_of(language),
         f"{100 * figures['identified'] / PAIRS:.0f} %",
         f"{100 * right / (right + cuts['false']):.1f}, {100 * right / (right + cuts['missed']):.1f} %" if cuts else "-",
@@ -114,7 +112,8 @@ def plurals(language: str) -> str:
 
 def table(rows: dict[str, Any]) -> str:
     """The rows of docs/languages.md, by the names of the languages."""
-    return "\n".join(row(language, rows[language]) for language in sorted(rows, key=lambda one: (name_of(one), one)))
+    names = names_of(rows)
+    return "\n".join(row(language, names[language], rows[language]) for language in sorted(rows, key=names.__getitem__))
 
 
 def main() -> None:

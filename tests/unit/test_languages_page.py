@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from babel.messages import Catalog
 from babel.messages.mofile import write_mo
+from tests.scripts import script
 
 from dragoman.languages.codes import language_of
-from tests.scripts import script
 
 ROOT = Path(__file__).parents[2]
 LANGUAGES = script("benchmarks/languages.py")
@@ -19,6 +19,12 @@ def test_the_page_has_the_table_of_what_was_measured_and_of_what_the_code_says_n
     page = (ROOT / "docs/languages.md").read_text(encoding="utf-8")
     table = page.split("<!-- table -->\n")[1].split("<!-- end -->")[0]
     assert table.split("\n", 2)[2].strip() == LANGUAGES.table(ROWS)
+
+
+def test_the_page_says_in_how_many_languages_warnings_are_rare() -> None:
+    page = (ROOT / "docs/languages.md").read_text(encoding="utf-8")
+    rare = sum(100 * figures["loud"] <= LANGUAGES.PAIRS for figures in ROWS.values())
+    assert f"In {rare} of the {len(ROWS)} languages they are 1 % or less." in page
 
 
 def test_at_least_forty_languages_are_measured() -> None:

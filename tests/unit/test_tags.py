@@ -11,7 +11,7 @@ from dragoman.alignment.erasure import _links_of
 from dragoman.alignment.links import AlignedPair, aligned_pair
 from dragoman.alignment.markup import text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.formats.base import Code, Item
-from dragoman.text.words import words
+from dragoman.text.words import Word, words
 
 
 def items_of(markup: str) -> list[Item]:
@@ -85,7 +85,8 @@ def test_chinese_characters_are_words() -> None:
     links = np.zeros((4, 3))
     for row, column in ((0, 0), (1, 0), (2, 1), (3, 2)):
         links[row, column] = 1
-    assert shown(transfer_markup(AlignedPair(src, tgt, words(src), words(tgt)), codes, links)) == "我的<b>红</b>狗"
+    letters = [Word(place, place + 1) for place in range(4)]
+    assert shown(transfer_markup(AlignedPair(src, tgt, words(src), letters), codes, links)) == "我的<b>红</b>狗"
 
 
 def random_markup(rng: random.Random, depth: int = 0) -> str:

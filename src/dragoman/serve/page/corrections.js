@@ -124,7 +124,7 @@ export function Draft({ draft, isBeside, rights, change, onKeep, cancel }) {
     </div></div>`;
 }
 
-// `memory`: corrections of texts much like one that was translated from `source` to `target`.
+// `memory`: corrections of texts much like one that was translated; `source` and `target` are its languages.
 export function Similar({ memory, source, target }) {
   return html`<div class="alternatives"><h2>${t("Corrected before")}</h2>
     ${memory.map((one) => html`<p class="soft">${Math.round(100 * one.similarity)} %: <${Written} text=${one.source} language=${source} /> ${arrow()} <${Written} text=${one.target} language=${target} /></p>`)}
