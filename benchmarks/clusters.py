@@ -5,7 +5,8 @@
 SOURCE and TARGET are files of parallel lines, plain or .gz. Each pair gets `{name}` between two words of its source,
 and tags around one; both are carried to the target's text by links in the order of the words. Counted is what stands
 inside of a grapheme cluster (UAX 29, counted apart from what placed it: a piece of text that begins with a mark or
-joiner counts, too), and what parts a word between spaces. `--time` gives the seconds for all of it.
+joiner counts, too), and what parts a word: one between spaces, or one of ICU's dictionaries where these are
+installed. `--time` gives the seconds for all of it.
 """
 
 import gzip
@@ -21,6 +22,7 @@ import regex
 from dragoman.alignment.links import aligned_pair, proportional
 from dragoman.alignment.markup import transfer_markup
 from dragoman.formats.base import Code
+from dragoman.languages.unspaced import word_borders
 from dragoman.text.placeholders import put_back, without_spans
 from dragoman.text.words import words
 
@@ -49,6 +51,8 @@ def count(texts: Sequence[tuple[str, str]], codes: Sequence[str]) -> Counted:
         for match in regex.finditer(r"\X", original):
             if match[0].isspace() or not _MARK.match(original[match.end() :]):
                 borders.add(len(re.sub(r"\s", "", original[: match.end()])))
+        parted = word_borders(original)
+        cuts = parted and {len(re.sub(r"\s", "", original[:place])) for place in parted}
         done, last = 0, 0
         for match in pattern.finditer(text):
             done += len(re.sub(r"\s", "", text[last : match.start()]))
@@ -57,7 +61,10 @@ def count(texts: Sequence[tuple[str, str]], codes: Sequence[str]) -> Counted:
             in_letters += done not in borders
             beside = pattern.sub("", text[: match.start()])[-1:] + pattern.sub("", text[match.end() :])[:1]
             letters = regex.fullmatch(r"[\p{L}\p{M}\u200c\u200d]{2}", beside) is not None
-            in_words += letters and _SPACELESS.search(beside) is None
+            if letters and _SPACELESS.search(beside):
+                in_words += cuts is not None and done not in cuts
+            else:
+                in_words += letters
     return Counted(placed, in_letters, in_words)
 
 
@@ -85,7 +92,7 @@ def with_tags(src: str, tgt: str, number: int) -> str | None:
 
 def placed(pairs: Sequence[tuple[str, str]]) -> tuple[Counted, Counted]:
     """(placeholders, tags) of the pairs whose texts have none of their own."""
-    own = re.compile(r"[{}<>%$&]|https?:")
+    own = re.compile(r"[{}<>%$&▸]|https?:")
     pairs = [(src, tgt) for src, tgt in pairs if not own.search(src + tgt)]
     found = []
     for put, codes in ((with_placeholder, (CODE,)), (with_tags, TAGS)):

@@ -277,11 +277,16 @@ def survive(src: str, translation: str) -> bool:
 def lost_or_added(src: str, translation: str) -> list[str]:
     """The spans of a source that its translation lacks; if it has all, those that it has beside them.
 
-    >>> lost_or_added("%s of {name}", "%s"), lost_or_added("one", "one %s")
-    (['{name}'], ['%s'])
+    An arrow that points to where the text goes on points the other way in a language written from the right.
+
+    >>> lost_or_added("%s of {name}", "%s"), lost_or_added("one", "one %s"), lost_or_added("File ▸ Open", "ملف ◂ افتح")
+    (['{name}'], ['%s'], [])
     """
-    before, after = Counter(spans(src)), Counter(spans(translation))
+    before, after = (Counter(span.translate(_MIRRORED) for span in spans(text)) for text in (src, translation))
     return list(((before - after) or (after - before)).elements())
+
+
+_MIRRORED = str.maketrans("◀◁◂◃◄◅⬅◐◖", "▶▷▸▹►▻➡◑◗")
 
 
 def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, list[Removed]]:
