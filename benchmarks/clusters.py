@@ -58,13 +58,12 @@ def count(texts: Sequence[tuple[str, str]], codes: Sequence[str]) -> Counted:
             done += len(re.sub(r"\s", "", text[last : match.start()]))
             last = match.end()
             placed += 1
-            in_letters += done not in borders
             beside = pattern.sub("", text[: match.start()])[-1:] + pattern.sub("", text[match.end() :])[:1]
-            letters = regex.fullmatch(r"[\p{L}\p{M}\u200c\u200d]{2}", beside) is not None
-            if letters and _SPACELESS.search(beside):
-                in_words += cuts is not None and done not in cuts
-            else:
-                in_words += letters
+            if done not in borders:
+                in_letters += 1
+            elif regex.fullmatch(r"[\p{L}\p{M}\u200c\u200d]{2}", beside):
+                is_spaced = _SPACELESS.search(beside) is None
+                in_words += is_spaced or (cuts is not None and done not in cuts)
     return Counted(placed, in_letters, in_words)
 
 
