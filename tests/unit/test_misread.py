@@ -125,3 +125,16 @@ def test_lines_in_another_language_are_no_mojibake(language: str) -> None:
         assert reader.mended(text) == text
     for name in ("Führt Müller", "Bæta við hljóð", "Hjælpemenuen", "Łącza wyrównania", "Tümünü Bul", "Málaga búsqueda"):
         assert not reader.is_misread(name)
+
+
+@pytest.mark.parametrize("language", ["en", "tr", "pl", "de", "fr"])
+def test_letters_of_another_script_beside_a_text_are_no_mojibake(language: str) -> None:
+    mend = Misread(language)
+    for text in ("а, б, .., аа, бб, ... (Serbian)", "α, β, γ (Greek)", "я, я", "Ω, µ"):
+        assert mend.mended(text) == text
+
+
+def test_marks_of_another_encoding_inside_of_latin_text_are_mended() -> None:
+    lines = ["ÒI donÕt know.Ó", "ItÕs ÒgoodÓ.", "They donÕt say ÒnoÓ.", "We canÕt."]
+    mend = Misread("en")
+    assert [mend.mended(line) for line in lines][0] == "“I don’t know.”"

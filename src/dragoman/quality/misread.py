@@ -49,6 +49,8 @@ _WRITTEN_IN |= {
 _TYPOGRAPHIC = frozenset("“”„‚‘’‹›«»–—…·•№§°€£©®™¿¡\xa0\u200b\u200c\u200d\u200e\u200f\xad\ufeff×←→↑↓ªº²³½¼¾±µ")
 _EAST_ASIAN = frozenset({"Jpan", "Kore", "Hans", "Hant"})
 _BEYOND = re.compile(r"[^\x00-\x7f]")
+_LETTER = regex.compile(r"[\p{L}--[A-Za-zªº]]", regex.V1)
+_OTHER_WORD = regex.compile(r"(?<!\p{L})[\p{L}--\p{Latin}]+(?!\p{L})", regex.V1)
 _CAPITAL = regex.compile(r"[\p{Lu}--[A-Z]]", regex.V1)
 _INNER_CAPITAL = regex.compile(r"(?<=\p{Ll})[\p{Lu}--[A-Z]]", regex.V1)
 """A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
@@ -166,7 +168,7 @@ class Misread:
                     else MARGIN_OF_MANY + _unlikeliness(codecs) / 2
                 )
                 other = self._cost(found) + margin
-                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found, written_in):
+                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found, written_in, text):
                     best, lowest = (found if other <= cost else text, codecs), other
         return best
 
@@ -181,14 +183,21 @@ class Misread:
             return True
         return self.script == "Cyrl" and 3 * len(_CAPITAL.findall(text)) > len(_BEYOND.findall(text))
 
-    def _is_sound(self, text: str, written_in: str) -> bool:
+    def _is_sound(self, text: str, written_in: str, read: str) -> bool:
         """True for a text of letters and marks that texts of the language have, but for a few. A code page has one
-        letter for any byte: there no mark stands inside of a word, and all letters are the language's own."""
+        letter for any byte: there no mark stands inside of a word, all letters are the language's own, and words in
+        another script that were `read` (`а, б (Russian)`) are of letters."""
         beyond = list(map(self._cost_of, _BEYOND.findall(text)))
         if self.script not in ("Latn", *_EAST_ASIAN) and MIXED * len(_MIXED.findall(text)) > len(beyond):
             return False
         if written_in == "utf-8" or self.script not in ("Latn", "Cyrl", "Grek"):
             return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
+        if (
+            self.script == "Latn"
+            and _OTHER_WORD.search(read)
+            and len(_LETTER.findall(text)) < len(_LETTER.findall(read))
+        ):
+            return False
         return max(beyond, default=0.0) < ODD and not (_INNER_CAPITAL.search(text) or _NO_LETTER.search(text))
 
     def _cost(self, text: str) -> float:
