@@ -99,7 +99,9 @@ class TranslationMemory:
             self._breaks.update(_beside_breaks(src))
             if src not in self._exact:
                 self._note_numbers(src)
-                self._spelt[lookup_form(src)], self._uncased = src, None
+                self._spelt[lookup_form(src)] = src
+                if self._uncased is not None:
+                    self._uncased[_uncased(src)] = src
                 self._recent = (*self._recent, src)
                 if len(self._recent) > _RECENT:
                     self._indexed = None
