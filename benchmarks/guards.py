@@ -15,8 +15,9 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from gettext import GNUTranslations
 from pathlib import Path
+
+from catalogues import entries
 
 from dragoman.languages.codes import language_of, parsed
 from dragoman.languages.punctuation import joined_by
@@ -38,15 +39,9 @@ _BLOCK = re.compile(r'<(p|h[1-6])\b[^>]*\bid="([^"]+)"[^>]*>(.*?)</\1>', re.DOTA
 def catalogues(folder: Path) -> dict[str, str]:
     """The translation of each message of a language."""
     found: dict[str, str] = {}
-    for path in sorted(folder.glob("LC_MESSAGES/*.mo")):
-        with path.open("rb") as file:
-            try:
-                catalogue = GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-            except (OSError, ValueError, LookupError):
-                continue
-        for key, text in catalogue.items():
-            if isinstance(key, str) and key.rpartition("\4")[2] != text:
-                found.setdefault(key.rpartition("\4")[2], text)
+    for key, text in entries(folder):
+        if isinstance(key, str) and key.rpartition("\4")[2] != text:
+            found.setdefault(key.rpartition("\4")[2], text)
     return found
 
 

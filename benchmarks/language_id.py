@@ -7,7 +7,6 @@ server of German and English makes of texts in all languages that this machine h
 MAN: a folder that Debian's packages manpages-* were unpacked into; MULTI30K: the folder of its files.
 """
 
-import gettext
 import gzip
 import random
 import re
@@ -15,6 +14,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+
+from catalogues import entries
 
 from dragoman.languages.codes import language_of
 from dragoman.languages.identification import known, source_language
@@ -66,16 +67,11 @@ def measure(man: Path, multi30k: Path) -> None:
 def messages(locale: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Sentences, and single words up to three, by language: the messages of programs that have no marks in them."""
     sentences, few = defaultdict(set), defaultdict(set)
-    for path in sorted(locale.glob("*/LC_MESSAGES/*.mo")):
-        code = path.parts[-3]
+    for folder in sorted(locale.iterdir()):
+        code = folder.name
         if code.startswith("en") or "@" in code or not known(code):
             continue
-        try:
-            with path.open("rb") as file:
-                catalog = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-        except (OSError, ValueError, IndexError):  # no catalogue that gettext reads
-            continue
-        for key, text in catalog.items():
+        for key, text in entries(folder):
             src = key if isinstance(key, str) else key[0]
             if not text or text == src or re.search(r"[%<\n_{/\\$@=|`\[\]-]", text):
                 continue

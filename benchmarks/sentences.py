@@ -18,10 +18,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from gettext import GNUTranslations
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from catalogues import entries
 
 from dragoman.languages.codes import language_of, parsed
 from dragoman.languages.punctuation import CLOSING, ENDS, joined_by
@@ -111,16 +112,10 @@ def treebank(path: Path) -> list[str]:
 def catalogue_lines(folder: Path, most: int) -> list[str]:
     """Translations of single sentences from the catalogues of a language, in an order drawn by chance."""
     lines = set()
-    for path in sorted(folder.glob("LC_MESSAGES/*.mo")):
-        with path.open("rb") as file:
-            try:
-                catalogue = GNUTranslations(file)._catalog  # type: ignore[attr-defined]
-            except (OSError, ValueError, LookupError):
-                continue
-        for key, text in catalogue.items():
-            is_cut = joined_by(folder.name) or not text[-1:].isascii()  # else no space would follow the full stop
-            if is_cut and isinstance(key, str) and ENGLISH.fullmatch(key.rpartition("\4")[2]) and ENDED.fullmatch(text):
-                lines.add(text)
+    for key, text in entries(folder):
+        is_cut = joined_by(folder.name) or not text[-1:].isascii()  # else no space would follow the full stop
+        if is_cut and isinstance(key, str) and ENGLISH.fullmatch(key.rpartition("\4")[2]) and ENDED.fullmatch(text):
+            lines.add(text)
     lines = {line for line in lines if not ENGLISH.fullmatch(line) or not line.isascii() or " the " not in line}
     chosen = sorted(lines)
     random.Random(1).shuffle(chosen)

@@ -15,7 +15,7 @@ from dragoman.doctor.findings import KINDS, Diagnosis, Finding, worst
 from dragoman.doctor.fix import fix, paired
 from dragoman.doctor.shifts import Shift, _empty_lexicon, _Features, _side
 from dragoman.errors import Error
-from dragoman.languages.scripts import script_of
+from dragoman.languages.scripts import script_and_letters
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.misread import Misread
 from dragoman.quality.test_set import TestSet
@@ -82,8 +82,10 @@ def test_a_line_and_what_is_left_of_it(text: str, wrong: list[str], left: str) -
 def test_every_script_of_the_examples_is_known() -> None:
     texts = {"Latin": "Äpfel", "Cyrillic": "яблоки", "Greek": "μήλα", "Arabic": "تفاح", "Hebrew": "תפוחים",
              "Han": "りんご", "Hangul": "사과", "Thai": "แอปเปิ้ล", "Devanagari": "सेब"}  # fmt: skip
-    assert {script: script_of(text)[0] for script, text in texts.items()} == {script: script for script in texts}
-    assert script_of("?! 42") == ("", 0)
+    assert {script: script_and_letters(text)[0] for script, text in texts.items()} == {
+        script: script for script in texts
+    }
+    assert script_and_letters("?! 42") == ("", 0)
 
 
 def test_a_text_that_is_encoded_twice_comes_back_from_any_encoding() -> None:

@@ -15,9 +15,8 @@ from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.errors import DragomanError, show
 from dragoman.languages import identification as identifier
-from dragoman.languages.codes import TELLING, is_chinese, language_of, name_of, parsed
-from dragoman.languages.codes import script_of as script_code
-from dragoman.languages.scripts import script_of, script_of_language
+from dragoman.languages.codes import TELLING, is_chinese, language_of, name_of, parsed, script_of
+from dragoman.languages.scripts import script_and_letters, script_of_language
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
 from dragoman.quality.leakage import Leaks
@@ -201,7 +200,7 @@ class Examination:
     def _first_look(self, pairs: Pairs) -> None:
         """Set the usual script of each side and the usual ratio of lengths, from the first pairs."""
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
-            counts = Counter(script_of(lines[side].text)[0] for _, *lines in pairs)
+            counts = Counter(script_and_letters(lines[side].text)[0] for _, *lines in pairs)
             counts.pop("", None)
             known = script_of_language(language) if language else None
             self.expected[side] = _chinese(language) or known or max(counts, key=counts.__getitem__, default=None)
@@ -220,7 +219,7 @@ class Examination:
         for kind, side in wrong_with_pair(src, tgt, self.ratio, self.expected):
             add(kind, self.names[side], number, (src, tgt)[side])
         for side, text in enumerate((src, tgt)):
-            self.scripts[side][script_of(text)[0]] += 1
+            self.scripts[side][script_and_letters(text)[0]] += 1
         # Blank pairs have their own kind of finding and are not each other's duplicates.
         self.hashes.append(hash((src, tgt)) if src or tgt else -number)
         for hashes, text in zip(self.side_hashes, (src, tgt), strict=True):
@@ -363,7 +362,7 @@ class Examination:
 def _chinese(code: str) -> str | None:
     """The script of Chinese, where a code says which one."""
     _, script, region, *_ = parsed(code)
-    return script_code(code) if is_chinese(code) and (script or region) else None
+    return script_of(code) if is_chinese(code) and (script or region) else None
 
 
 def wrong_with_pair(

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from dragoman.languages import codes
-from dragoman.languages.codes import closest, facts, language_of, nearness, parsed
+from dragoman.languages.codes import closest, facts, language_of, nearness, parsed, script_of
 
 _SCRIPTS = {
     "Latin": "A-Za-z\xaa\xba\xc0-\u024f\u1e00-\u1eff",
@@ -43,10 +42,10 @@ LETTERS: dict[str, str] = tomllib.loads(Path(__file__).with_name("letters.toml")
 """Letters beyond ASCII by language, the most frequent first."""
 
 
-def script_of(text: str) -> tuple[str, int]:
+def script_and_letters(text: str) -> tuple[str, int]:
     """(the script of most letters, the number of its letters); ("", 0) without letters of a known script.
 
-    >>> script_of("Привет, Tom"), script_of("42!")
+    >>> script_and_letters("Привет, Tom"), script_and_letters("42!")
     (('Cyrillic', 6), ('', 0))
     """
     if text.isascii():
@@ -78,7 +77,7 @@ def script_of_language(code: str) -> str | None:
     named = parsed(code).script
     if named or language_of(code) in facts("script"):
         return _NAMES.get(named) if named else str(facts("script")[language_of(code)])
-    usual = _NAMES.get(codes.script_of(code))
+    usual = _NAMES.get(script_of(code))
     return None if usual in ("Latin", "Cyrillic", "Arabic") else usual  # beside these many have another one
 
 
@@ -103,7 +102,7 @@ def script_of_text(text: str, language: str = "") -> str:
     ['Hans', 'Hant', 'Hani', 'Jpan', 'Cyrl', 'Latn', '']
     """
     others = _LETTERS["Latin"].sub("", text)
-    name, count = script_of(others)
+    name, count = script_and_letters(others)
     latin = len(text) - len(others)
     if name != "Han" or latin > 3 * count:
         return "Latn" if latin > 3 * count else _CODES.get(name, "")
@@ -125,7 +124,7 @@ def written_in(code: str, text: str, wanted: str = "-") -> str:
     if script or region or not several(code) or not any((wanted == "-", *parsed(wanted)[1:3])):
         return code
     script = telling_script(text, code)
-    return code if script in ("", codes.script_of(code)) else f"{language}-{script}"
+    return code if script in ("", script_of(code)) else f"{language}-{script}"
 
 
 def telling_script(text: str, code: str) -> str:

@@ -13,11 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from dragoman.languages.cldr import UNITS, babel_locale, unit_forms, unit_names
-from dragoman.languages.codes import facts, is_chinese, language_of, name_of, parsed
-from dragoman.languages.codes import script_of as script_code
+from dragoman.languages.codes import facts, is_chinese, language_of, name_of, parsed, script_of
 from dragoman.languages.identification import other_language
 from dragoman.languages.punctuation import CASELESS, ENDS, QUESTIONS, QUOTES
-from dragoman.languages.scripts import han_variants, letters_in, script_of, script_of_language
+from dragoman.languages.scripts import han_variants, letters_in, script_and_letters, script_of_language
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import is_in_capitals
 from dragoman.text.negation import negations
@@ -310,7 +309,7 @@ def questions_lost(line: Line) -> str | None:
     if not line.tgt or questions[1] >= questions[0]:
         return None
     counts = _sentences(line)
-    if script_code(line.languages[1] or "und") in _UNASKED:
+    if script_of(line.languages[1] or "und") in _UNASKED:
         return None
     is_lost = counts[0] > 1 and (counts[1] >= counts[0] or _is_shorter(line))  # else two may have become one
     return f"{questions[0]} in the source, {questions[1]} here" if is_lost else None
@@ -333,12 +332,12 @@ def _sentences(line: Line) -> tuple[int, int]:
 def _is_shorter(line: Line) -> bool:
     """True if a translation is so short that a sentence may be missing, as long as its language usually needs."""
     usual = _usual_length(line.tgt, line.languages[1]) / _usual_length(line.src, line.languages[0])
-    has_marks = not _UNMARKED & {script_code(code) for code in line.languages if code}
+    has_marks = not _UNMARKED & {script_of(code) for code in line.languages if code}
     return len(line.tgt) < (SHORTER if has_marks else SHORTER_UNMARKED) * usual * len(line.src)
 
 
 def _usual_length(text: str, code: str) -> float:
-    script = script_code(code) if code else "Hans" if written_densely(text) else ""
+    script = script_of(code) if code else "Hans" if written_densely(text) else ""
     return LENGTHS.get(script, 1.0)
 
 
@@ -419,8 +418,8 @@ def _target_script(line: Line) -> str | None:
     """The script of a translation, where the language has another one; words of the source may stay as they are."""
     code = line.languages[1]
     names_script = is_chinese(code) and (parsed(code).script or parsed(code).region)
-    if names_script and _in_other_chinese(line.tgt, script_code(code)):
-        is_simplified, forms = script_code(code) == "Hans", ("simplified", "traditional")
+    if names_script and _in_other_chinese(line.tgt, script_of(code)):
+        is_simplified, forms = script_of(code) == "Hans", ("simplified", "traditional")
         return f"in {forms[is_simplified]} letters, not in {forms[not is_simplified]} ones"
     usual, kept = script_of_language(code), set(folded(line.src))
     text = " ".join(word for word in folded(without_spans(line.tgt)[0]) if word not in kept)
@@ -434,7 +433,7 @@ def source_language(line: Line) -> str | None:
 
 
 def _other_language(text: str, code: str, likely: str) -> str | None:
-    if script_code(code) != script_code(language_of(code)):
+    if script_of(code) != script_of(language_of(code)):
         return None  # Punjabi in Arabic letters is not what the languages are told by
     other = other_language(without_spans(text)[0], code, likely)
     return f"{name_of(other)}, not {name_of(code)}" if other else None
@@ -457,7 +456,7 @@ def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
         if _in_other_chinese(text, usual):
             return "Hant" if usual == "Hans" else "Hans"
         usual = "Han"
-    script, letters = script_of(text)
+    script, letters = script_and_letters(text)
     if not usual or not script or script == usual or letters < FEWEST_OF_SCRIPT:
         return None
     words, beside = _WORD.findall(text), "".join(_WORD.findall(beside.lower()))
