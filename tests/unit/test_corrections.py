@@ -217,6 +217,39 @@ def test_own_corrections_are_used_for_their_author_at_every_door(tmp_path: Path)
     served(tmp_path, ask, corrections="own")
 
 
+def test_a_correction_of_several_sentences_is_used_for_each_until_it_is_undone(tmp_path: Path) -> None:
+    """In texts and documents; a sentence that another correction has stays, one that was corrected itself counts."""
+    both, again = "A Dog barks. The cat sees 2 men.", "It rains. A Dog barks."
+
+    async def document(do: Asker, text: str) -> str:
+        sent = {"data": PAIR, "files": {"file": ("a.html", f"<p><b>{text}</b> {text}</p>".encode())}}
+        job = (await do("POST", "/v1/documents", **sent)).json()
+        address, of_job = f"/v1/documents/{job['id']}", {"key": job["key"]}
+        while (await do("GET", address, params=of_job)).json()["state"] in ("queued", "translating"):
+            await asyncio.sleep(0.02)
+        return (await do("GET", f"{address}/result", params=of_job)).text
+
+    async def ask(do: Asker) -> None:
+        before = await do.translated(text="A Dog barks.")
+        first = (await do.correct("Ein Rüde bellt. Die Katze sieht 2 Männer.", text=both)).json()["id"]
+        assert await do.translated(text="Hello.\n- A Dog barks.") == (
+            (await do.translated(text="Hello.")) + "\n- Ein Rüde bellt."
+        )
+        assert await do.translated(text="The cat sees 7 men.") == "Die Katze sieht 7 Männer."
+        assert "<b>Ein Rüde bellt.</b> Ein Rüde bellt." in await document(do, "A Dog barks.")
+        second = (await do.correct("Es regnet. Ein Dackel bellt.", text=again)).json()["id"]
+        assert await do.translated(text="A Dog barks.") == "Ein Dackel bellt."
+        third = (await do.correct("Ein Hund.", text="A Dog barks.")).json()["id"]
+        assert await do.translated(text="A Dog barks.") == "Ein Hund."
+        for id, expected in ((third, "Ein Dackel bellt."), (second, "Ein Rüde bellt."), (first, before)):
+            assert await do.statuses("", id, "undo") == [200]
+            assert await do.translated(text="A Dog barks.") == expected
+        assert await do.statuses("", first, "restore") == [200]
+        assert await do.translated(text="A Dog barks.") == "Ein Rüde bellt."
+
+    served(tmp_path, ask, local=True)
+
+
 def test_a_review_makes_a_correction_everybodys(tmp_path: Path) -> None:
     """WeblateOrg/weblate#1073, #7776, #2635: everybody suggests, some approve or reject; #11373: what was approved can
     be taken back."""
@@ -416,16 +449,18 @@ def test_a_memory_follows_any_changes(tmp_path: Path) -> None:
     import random
 
     random.seed(5)
+    texts = ["a", "b", "c 1", "c 2", "Ab. Cd.", "Cd. Ab."]
     store = Store(tmp_path / "s")
     kept, following = store.corrections, memories.CorrectionMemories(store.corrections)
     for _ in range(300):
-        author, text = random.choice(["anna", "ben"]), random.choice(["a", "b", "c 1", "c 2"])
+        author, text = random.choice(["anna", "ben"]), random.choice(texts)
         some = [one for id in range(1, 400) if (one := kept.get(id)) is not None]
         one = random.choice(some) if some else None
         way = random.randrange(6)
         if way < 2 or one is None:
             state = random.choice(["own", "pending", "shared"])
-            kept.add(Correction("en", "de", text, f"{text} {random.random()}"), author, state)  # type: ignore[arg-type]
+            tgt = random.choice(["Ef. Gh.", "Ij. Kl."]) if text.endswith(".") else f"{text} {random.random()}"
+            kept.add(Correction("en", "de", text, tgt), author, state)  # type: ignore[arg-type]
         elif one.in_force and way == 2:
             kept.forget(one.id)
         elif one.in_force and way == 3:
@@ -439,8 +474,8 @@ def test_a_memory_follows_any_changes(tmp_path: Path) -> None:
         fresh.read()
         for author in ("anna", "ben", None):  # type: ignore[assignment]
             found = [known.memory(("en", "de"), author) for known in (following, fresh)]
-            texts = [[memory and memory.exact(text) for text in ("a", "b", "c 1", "c 2")] for memory in found]
-            assert texts[0] == texts[1]
+            said = [[memory and memory.exact(text) for text in (*texts, "Ab.", "Cd.")] for memory in found]
+            assert said[0] == said[1]
     store.close()
 
 

@@ -13,6 +13,7 @@ from tests.errors import raises_error
 from dragoman.errors import Error
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import LayeredMemory, TranslationMemory, from_memory
+from dragoman.pipeline.sentence_pairs import sentence_pairs, with_sentences
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.warnings import WarningKind
 from dragoman.text.glossary import Glossary
@@ -132,6 +133,77 @@ def test_what_was_corrected_is_found_inside_of_longer_texts(cut: bool) -> None:
     assert pieces("Es regnet. Es regnet. Ein Hund. Eine Katze. Es regnet.") == [
         "Es regnet.", "Es regnet.", *(["Ein Hund.", "Eine Katze."] if cut else ["Ein Hund. Eine Katze."]), "Es regnet.",
     ]  # fmt: skip
+
+
+TOGETHER = ("Ein Hund läuft. Es sind 3 Katzen da!", "A hound runs. There are 3 cats!")
+
+
+def test_an_entry_of_several_sentences_is_one_of_each_of_them() -> None:
+    memory = TranslationMemory([TOGETHER], ("de", "en"))
+    assert memory.exact(TOGETHER[0]) == TOGETHER[1]
+    assert [memory.exact(text) for text in ("Ein Hund  läuft.", "Es sind 12 Katzen da!", "EIN HUND LÄUFT.")] == [
+        "A hound runs.", "There are 12 cats!", "A HOUND RUNS.",
+    ]  # fmt: skip
+    assert memory.like("Ein Hund läuft!")[0].tgt == "A hound runs."
+    assert (len(memory), memory.exact("Es sind Katzen da!")) == (1, None)
+    memory.add("Es regnet. Ein Hund läuft.", "It rains. The dog runs.")
+    assert memory.exact("Ein Hund läuft.") == "The dog runs."  # the last one counts
+    memory.add("Ein Hund läuft.", "One dog is running.")
+    assert memory.exact("Ein Hund läuft.") == "One dog is running."  # what was said of it alone counts
+    memory.remove("Ein Hund läuft.")
+    memory.remove("Es regnet. Ein Hund läuft.")
+    assert [memory.exact(text) for text in ("Es regnet.", "Ein Hund läuft.")] == [None, "A hound runs."]
+    memory.add(TOGETHER[0], "A dog runs, and 3 cats are there!")  # they align no more
+    assert [memory.exact(text) for text in ("Ein Hund läuft.", "Es sind 4 Katzen da!")] == [None, None]
+    memory.remove(TOGETHER[0])
+    assert not len(memory)
+    assert memory.like(TOGETHER[0], least=0.1) == []
+
+
+def test_sentences_come_and_go_as_if_the_memory_were_made_anew() -> None:
+    rng = random.Random(3)
+    sentences = ["Ein Hund läuft.", "Es sind 3 da.", "Es sind 5 da.", "Wer ist das?"]
+    memory, pairs = TranslationMemory([], ("de", "en")), dict[str, str]()
+    for _ in range(300):
+        chosen = rng.choices(sentences, k=rng.choice([1, 2, 3]))
+        src = " ".join(chosen)
+        pairs.pop(src, None)
+        if rng.random() < 0.6:
+            tgt = " ".join(f"{rng.choice(['The', 'My'])} {text[4:]}" for text in chosen)
+            pairs[src] = tgt
+            memory.add(src, tgt)
+        else:
+            memory.remove(src)
+        anew = TranslationMemory(list(pairs.items()), ("de", "en"))
+        for text in (*sentences, src):
+            assert memory.exact(text) == anew.exact(text)
+            assert {match.src: match.tgt for match in memory.like(text, 99)} == {
+                match.src: match.tgt for match in anew.like(text, 99)
+            }
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "count"),
+    [
+        ("Es regnet. Wir gehen um 8.", "It is raining. We leave at 8.", 2),
+        ("Es regnet. Wir gehen um 8.", "It is raining at 8. We leave.", 0),  # the number is elsewhere
+        ("Es regnet. Klicken Sie auf %s.", "It is raining %s. Click on it.", 0),  # so is a placeholder
+        ("Kommst du? Ja.", "Yes. Are you coming?", 0),  # so is the question
+        ("Es regnet. Wir gehen.", "It is raining, we leave.", 0),
+        ("Nein. Wir gehen heute Abend mit den Kindern ins Kino.", "No, not we, but all of the others. We do.", 0),
+        ("- Erster Punkt.\n- Zweiter Punkt", "* First item.\n* Second item", 2),
+        ("Ein Hund\nläuft.", "A dog\nruns.", 0),  # a line ends inside of a sentence
+        ("Ein Hund läuft.", "A dog runs.", 0),  # a single one
+        ("今日は雨です。私たちは8時に出ます。", "It is raining. We leave at 8.", 2),
+        ("Es regnet. 12.", "It is raining. 12.", 1),  # nothing to translate in the second
+    ],
+)
+def test_sentences_are_paired_where_they_align(src: str, tgt: str, count: int) -> None:
+    languages = ("ja" if src.startswith("今") else "de", "en")
+    found = sentence_pairs(src, tgt, languages)
+    assert len(found) == count
+    assert all(one in src and other in tgt for one, other in found)
+    assert with_sentences([(src, tgt)], languages) == [(src, tgt), *found]
 
 
 @pytest.mark.parametrize("cut", [True, False])

@@ -2,7 +2,7 @@
 
 The lengths of texts that translate each other agree (Gale and Church 1993): the most probable way to put one paragraph
 beside one, or beside none, or beside two, found by dynamic programming. Pairs of one and one are handed on, cut into
-sentences where both sides have equally many.
+sentences where those align.
 """
 
 import math
@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.text.segment import sentences
+from dragoman.pipeline.sentence_pairs import VARIANCE, sentence_pairs
 
-VARIANCE = 6.8
-"""Variance of the length of a translation, per character of the text (Gale and Church 1993, section 3.2)."""
 PENALTIES = {(1, 1): 0.0, (1, 0): 4.5, (0, 1): 4.5, (2, 1): 2.3, (1, 2): 2.3}
 """-log of how much rarer a step is than one beside one (Gale and Church 1993, table 5)."""
 BAND = 200
@@ -25,14 +23,7 @@ def aligned(src: Sequence[str], tgt: Sequence[str], languages: tuple[str, str]) 
     """The pairs of two lists of paragraphs, in their order."""
     pairs = zip(src, tgt, strict=True) if len(src) == len(tgt) else _by_length(src, tgt)
     for one, other in pairs:
-        parts = [
-            [text[span.start : span.end] for span in sentences(text, code)]
-            for text, code in zip((one, other), languages, strict=True)
-        ]
-        if len(parts[0]) == len(parts[1]):
-            yield from zip(*parts, strict=True)
-        else:
-            yield one, other
+        yield from sentence_pairs(one, other, languages) or [(one, other)]
 
 
 def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Translation memory: what was translated before is said again, and what is much like it is offered.
 
 An entry that differs from a text in its numbers alone is used with the numbers of the text. Like texts are found by the
-words that they share, rare ones first, and compared letter by letter (RapidFuzz, indel distance).
+words that they share, rare ones first, and compared letter by letter (RapidFuzz, indel distance). An entry of several
+sentences is one of each of them, too, where they align (`sentence_pairs.py`).
 """
 
 import itertools
@@ -19,6 +20,7 @@ from dragoman.cancellation import check
 from dragoman.errors import Error
 from dragoman.inference.translation import NBest, Translation
 from dragoman.languages.invisible import in_one_line
+from dragoman.pipeline.sentence_pairs import sentence_pairs
 from dragoman.progress import say
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.case import upper
@@ -68,12 +70,18 @@ class TranslationMemory:
     ['Open file']
     """
 
-    def __init__(self, pairs: Sequence[tuple[str, str]], tgt_lang: str = "") -> None:
-        """Of several entries with one source the last one counts. An entry of several lines is of these lines: other
-        white space makes no difference."""
-        self.tgt_lang = tgt_lang
+    def __init__(self, pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> None:
+        """Of several entries with one source the last one counts, and before it an entry over a sentence of another. An
+        entry of several lines is of these lines: other white space makes no difference."""
+        self.languages = languages
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
-        self._spelt = {key: src for src in self._exact if (key := lookup_form(src)) != src}
+        parts: dict[str, list[tuple[str, str]]] = {}
+        for src, tgt in self._exact.items():
+            for one, other in self._parts(src, tgt):
+                parts.setdefault(one, []).append((src, other))
+        self._sentences = {one: tuple(found) for one, found in parts.items()}
+        """(entry, translation in it) of each sentence of the entries, in the order they came."""
+        self._spelt = {key: src for src in self._sources() if (key := lookup_form(src)) != src}
         """Sources by the form in which they are looked up, where it is another one; those of removed entries stay."""
         self._uncased: dict[str, str] | None = None
         """Sources by their form without case. Made when a text in capitals comes."""
@@ -82,7 +90,7 @@ class TranslationMemory:
         self._numbered: dict[str, dict[str, None]] = {}
         """Sources with numbers, by their text without the numbers, in the order they came."""
         self._numbering = threading.Lock()
-        for src in self._exact:
+        for src in self._sources():
             self._note_numbers(src)
         self._indexed: _Index | None = None
         """Made when it is needed: exact matches need none, and a million texts take seconds."""
@@ -95,40 +103,83 @@ class TranslationMemory:
         src, tgt = _entry(src, tgt)
         if not (src and tgt):
             return
+        parts = self._parts(src, tgt)
         with self._changing:
+            self._part_with_sentences(src)
             self._breaks.update(_beside_breaks(src))
-            if src not in self._exact:
-                self._note_numbers(src)
-                self._spelt[lookup_form(src)] = src
-                if self._uncased is not None:
-                    self._uncased[_uncased(src)] = src
-                self._recent = (*self._recent, src)
-                if len(self._recent) > _RECENT:
-                    self._indexed = None
+            for one in (src, *(one for one, _ in parts)):
+                self._note_source(one)
+            for one, other in parts:
+                self._sentences[one] = (*self._sentences.get(one, ()), (src, other))
             self._exact[src] = tgt
 
     def remove(self, src: str) -> None:
-        """Take the entry of a source out, if there is one. Other threads may look up meanwhile."""
+        """Take the entry of a source out, if there is one, with its sentences. Other threads may look up meanwhile."""
         src = in_lines(src)
         with self._changing:
-            key = _numbered(src)
-            if self._exact.pop(src, None) is not None and key in self._numbered:
-                with self._numbering:
-                    self._numbered[key].pop(src, None)
+            self._part_with_sentences(src)
+            if self._exact.pop(src, None) is not None:
+                self._forget_numbers(src)
+
+    def _parts(self, src: str, tgt: str) -> list[tuple[str, str]]:
+        """The sentences of an entry, each once, as they are looked up."""
+        pairs = sentence_pairs(src, tgt, self.languages)
+        return list(
+            {one: other for pair in pairs for one, other in [_entry(*pair)] if other and one not in ("", src)}.items()
+        )
+
+    def _part_with_sentences(self, src: str) -> None:
+        """Take the sentences of an entry out, but for those of other entries."""
+        for one, _ in self._parts(src, self._exact.get(src, "")):
+            left = tuple(part for part in self._sentences[one] if part[0] != src)
+            if left:
+                self._sentences[one] = left
+            else:
+                del self._sentences[one]
+                self._forget_numbers(one)
+
+    def _sources(self) -> Iterator[str]:
+        """The entries' sources, then their sentences that are none."""
+        yield from self._exact
+        yield from (one for one in self._sentences if one not in self._exact)
+
+    def _tgt(self, src: str) -> str | None:
+        """The translation of an entry, or else of a sentence of the last entry that has it."""
+        tgt = self._exact.get(src)
+        return self._sentences.get(src, ((src, None),))[-1][1] if tgt is None else tgt
+
+    def _note_source(self, src: str) -> None:
+        """Let a source be found, if it is a new one."""
+        if self._tgt(src) is not None:
+            return
+        self._note_numbers(src)
+        self._spelt[lookup_form(src)] = src
+        if self._uncased is not None:
+            self._uncased[_uncased(src)] = src
+        self._recent = (*self._recent, src)
+        if len(self._recent) > _RECENT:
+            self._indexed = None
 
     def _note_numbers(self, src: str) -> None:
         if _NUMBER.search(src):
             with self._numbering:
                 self._numbered.setdefault(_numbered(src), {})[src] = None
 
+    def _forget_numbers(self, src: str) -> None:
+        key = _numbered(src)
+        if self._tgt(src) is None and key in self._numbered:
+            with self._numbering:
+                self._numbered[key].pop(src, None)
+
     def _index(self) -> "tuple[_Index, tuple[str, ...]]":
         """The index, and the sources that are not in it. Either may hold sources whose entries were removed."""
         with self._changing:
             if self._indexed is None:
-                self._indexed, self._recent = _Index(list(self._exact)), ()
+                self._indexed, self._recent = _Index(list(self._sources())), ()
             return self._indexed, self._recent
 
     def __len__(self) -> int:
+        """The number of entries, those alone that are no sentences of others."""
         return len(self._exact)
 
     def __contains__(self, text: str) -> bool:
@@ -144,7 +195,7 @@ class TranslationMemory:
         pairs = settled_pairs(path, languages)
         if not pairs:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
-        return cls(pairs, languages[1])
+        return cls(pairs, languages)
 
     def exact(self, text: str) -> str | None:
         """The translation of a text that is in the memory, but for white space, the values of numbers, and spellings
@@ -159,9 +210,9 @@ class TranslationMemory:
             return None
         with self._changing:
             if self._uncased is None:
-                self._uncased = {_uncased(src): src for src in self._exact}
-            tgt = self._exact.get(self._uncased.get(_uncased(text), ""))
-        return None if tgt is None else upper(tgt, self.tgt_lang)
+                self._uncased = {_uncased(src): src for src in self._sources()}
+            tgt = self._tgt(self._uncased.get(_uncased(text), ""))
+        return None if tgt is None else upper(tgt, self.languages[1])
 
     def breaks_inside(self, before: str, after: str) -> bool:
         """False if no entry has a line break between the end of one text and the beginning of another."""
@@ -170,11 +221,11 @@ class TranslationMemory:
     def _of(self, text: str) -> str | None:
         form = lookup_form(text)
         for src in (text, form, self._spelt.get(form, "")):
-            if (found := self._exact.get(src)) is not None:
+            if (found := self._tgt(src)) is not None:
                 return found
         with self._numbering:
             entry = next(iter(self._numbered.get(_numbered(text), ())), None)
-        tgt = None if entry is None else self._exact.get(entry)
+        tgt = None if entry is None else self._tgt(entry)
         return None if entry is None or tgt is None else _with_numbers(lookup_form(entry), tgt, form)
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
@@ -183,7 +234,7 @@ class TranslationMemory:
         form = _uncased(_spaced(text))
         index, recent = self._index()
         sources = (*(index.texts[row] for row in index.candidates(form, least)), *recent)
-        entries = {src: tgt for src in sources if (tgt := self._exact.get(src)) is not None}
+        entries = {src: tgt for src in sources if (tgt := self._tgt(src)) is not None}
         found = process.extract(
             form, {src: _uncased(src) for src in entries}, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least
         )

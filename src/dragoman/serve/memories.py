@@ -58,14 +58,16 @@ class CorrectionMemories:
                 else:
                     self._apply(one)
                 self._revision = revision
-            self._memories |= {layer: TranslationMemory(list(entries.items())) for layer, entries in pairs.items()}
+            self._memories |= {
+                layer: TranslationMemory(list(found.items()), layer[0]) for layer, found in pairs.items()
+            }
 
     def _apply(self, one: KeptCorrection) -> None:
         languages, author = _layer(one)
         own = self._memories.get((languages, one.author)) if one.state == "shared" else None
         if own is not None and self.corrections.find(*one.correction[:3], author=one.author) is None:
             own.remove(one.correction.src)  # it was the author's own until it was approved
-        memory = self._memories.setdefault((languages, author), TranslationMemory([]))
+        memory = self._memories.setdefault((languages, author), TranslationMemory([], languages))
         if one.in_force:
             memory.add(one.correction.src, one.correction.tgt)
         else:
