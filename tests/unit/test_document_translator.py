@@ -63,7 +63,10 @@ def links(translator: Any, pairings: Sequence[Any]) -> list[np.ndarray]:
 def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
     monkeypatch.setattr(module, "word_links", links)
     pipeline: Any = SimpleNamespace(
-        splitter=Splitter(("en", "de")), by_sentence=Backwards().n_best, own=SimpleNamespace(glossary=None)
+        splitter=Splitter(("en", "de")),
+        by_sentence=Backwards().n_best,
+        own=SimpleNamespace(glossary=None),
+        carries_codes=False,
     )
     return DocumentTranslator(pipeline)
 

@@ -519,7 +519,10 @@ class Workshop:
         self.monkeypatch.setattr(module, "word_links", Links(seed))
         model = Model()
         pipeline: Any = SimpleNamespace(
-            splitter=Splitter(("en", "de")), by_sentence=model.n_best, own=SimpleNamespace(glossary=None)
+            splitter=Splitter(("en", "de")),
+            by_sentence=model.n_best,
+            own=SimpleNamespace(glossary=None),
+            carries_codes=False,
         )
         data = packed(row, row.file.replace(PLACE, text))
         options = Options("a", ("en", "de"), **row.options)

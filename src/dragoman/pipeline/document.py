@@ -14,8 +14,10 @@ from dragoman.alignment.word_links import word_links
 from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
 from dragoman.languages.codes import written_without_spaces
+from dragoman.pipeline.carried_codes import CarriedCodes, codes_of_sentences
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Joined
+from dragoman.pipeline.splitter import Piece as SentencePiece
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.case import is_in_capitals, lower
 from dragoman.text.segment import Span
@@ -101,28 +103,57 @@ class DocumentTranslator:
         read = [text_and_codes(items) for items in texts]
         splitter = self.pipeline.splitter
         pieces = [splitter.pieces(text, [at for at, _ in codes]) for text, codes, _ in read]
-        wanted = list(dict.fromkeys(piece.text for of_text in pieces for piece in of_text if piece.is_text))
+        carried = self._carried(read, pieces)
+        wanted = list(
+            dict.fromkeys(
+                piece.text
+                for of_text, row in zip(pieces, carried, strict=True)
+                for piece in of_text
+                if piece.is_text and (row is None or piece.text not in row.translations)
+            )
+        )
         made = self.by_sentence(wanted) if wanted else []
         found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
         said = {text: item.text for text, item in found.items()}
-        with_codes = [row for row, (_, codes, _) in enumerate(read) if codes]
+        with_codes = [row for row, (_, codes, _) in enumerate(read) if codes and carried[row] is None]
         sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
         links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
         out = []
         spaced = not written_without_spaces(self.pipeline.splitter.languages[1])
-        for source, (text, codes, protected), of_text in zip(texts, read, pieces, strict=True):
+        for source, (text, codes, protected), of_text, row in zip(texts, read, pieces, carried, strict=True):
             if not any(piece.is_text for piece in of_text):
                 out.append(_Made(list(source), [], is_text=False))
                 continue
-            joined = splitter.joined(text, of_text, said)
-            warnings = [one for piece in of_text if piece.is_text for one in found[piece.text].warnings]
+            own = found if row is None else found | row.translations
+            joined = splitter.joined(text, of_text, said if row is None else {src: own[src].text for src in own})
+            warnings = [one for piece in of_text if piece.is_text for one in own[piece.text].warnings]
             if joined.text == text:  # its codes stay as well, those around a blank or a part of a word too
                 out.append(_Made(list(source), warnings, is_text=True))
                 continue
-            items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
+            if row is not None:
+                items = row.items(codes, joined)
+            else:
+                items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
             items = with_blanks(items, source) if codes and spaced else items
             out.append(_Made(unprotected(items, protected), warnings, is_text=True))
         return out
+
+    def _carried(
+        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+    ) -> "list[CarriedCodes | None]":
+        """The sentences of each text whose codes the model has carried over; None for a text where it has not."""
+        if not self.pipeline.carries_codes:
+            return [None] * len(read)
+        memory = self.pipeline.memory
+        plans = [
+            codes_of_sentences(codes, of_text, lambda text: memory is not None and text in memory) if codes else None
+            for (_, codes, _), of_text in zip(read, pieces, strict=True)
+        ]
+        wanted = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
+        found = dict(zip(wanted, self.by_sentence(wanted), strict=True)) if wanted else {}
+        return [
+            None if plan is None else plan.carried({text: items[0] for text, items in found.items()}) for plan in plans
+        ]
 
     def _count(self, unit: Unit, warnings: Sequence[Warning], is_text: bool) -> None:
         if is_text:

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.alignment.attention import attention_links_if_any
+from dragoman.alignment.learnt_markup import coded, has_learnt_codes, has_markup, items_of_line, raw_text
 from dragoman.alignment.links import AlignedPair, Links, proportional
+from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
 from dragoman.alignment.term_placement import place_terms
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError
+from dragoman.formats.base import Item
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.annotations import plain_text
 from dragoman.text.glossary import Found
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import (
@@ -66,6 +70,7 @@ class GuardedTranslator:
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
         wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
         self.splitter = splitter or Splitter(sentences=False)
+        self.has_learnt_codes = has_learnt_codes(translator.tokenizers)
         self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
@@ -103,12 +108,47 @@ class GuardedTranslator:
 
     def _with_spans(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The translations of sentences without arms, with the placeholders of their sources."""
-        found = self._watched(sentences)
-        lost = [
-            row
-            for row, items in enumerate(found)
-            if not all(self._survive(sentences[row], item.text) for item in items)
-        ]
+        if not self.has_learnt_codes:
+            return self._with_stand_ins(sentences, self._watched(sentences))
+        carried = self._carried([src for src in sentences if has_markup(src)])
+        others = [src for src in sentences if src not in carried]
+        found = dict(zip(others, self._watched(others), strict=True))
+        lost = [src for src in others if not self._all_survive(src, found[src]) and not has_markup(src)]
+        carried |= self._carried(lost)
+        left = [src for src in others if src not in carried]
+        carried |= zip(left, self._with_stand_ins(left, [found[src] for src in left]), strict=True)
+        return [carried[src] for src in sentences]
+
+    def _carried(self, sentences: Sequence[str]) -> dict[str, list[Translation]]:
+        """The translations of those sentences whose codes the model itself has carried over, as pieces."""
+        sources = {src: items_of_line(src) for src in sentences}
+        read = {src: text_and_codes(items) for src, items in sources.items()}
+        pieces = {src: one for src, (text, codes, _) in read.items() if codes and (one := coded(text, codes))}
+        every = self.translator.with_decoding(n_best=self.translator.decoding.num_candidates)
+        found = every.n_best([one.text for one in pieces.values()]) if pieces else []
+        results: dict[str, list[Translation]] = {}
+        for (src, one), translations in zip(pieces.items(), found, strict=True):
+            whole = [
+                replace(item, text=self._spaced(items, sources[src], read[src][2]))
+                for item in translations
+                if (items := one.items(item.text)) is not None
+            ]
+            marked = [self._with_warnings(src, item) for item in whole]
+            marked = sorted(marked, key=lambda item: len(item.warnings)) if self.guard else marked
+            if marked:
+                results[src] = _unique(marked)[: self.translator.decoding.n_best]
+        return results
+
+    def _spaced(self, items: Sequence[Item], source: Sequence[Item], protected: Sequence[str]) -> str:
+        """The text of a translation's items, with blanks beside its codes as in the source."""
+        return raw_text(unprotected(with_blanks(items, source) if self.translator.join else items, protected))
+
+    def _all_survive(self, src: str, items: Sequence[Translation]) -> bool:
+        return all(self._survive(src, item.text) for item in items)
+
+    def _with_stand_ins(self, sentences: Sequence[str], found: list[list[Translation]]) -> list[list[Translation]]:
+        """The translations of sentences, of those without their placeholders others, in which words stand for them."""
+        lost = [row for row, items in enumerate(found) if not self._all_survive(sentences[row], items)]
         stood_in = [kept_apart(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
         translated = self._watched([text for text, _ in bare])
@@ -189,7 +229,8 @@ class GuardedTranslator:
         check()
         if not self.warn:
             return item
-        return replace(item, warnings=(*item.warnings, *warnings_of(src, item.text, self.translator.languages)))
+        found = warnings_of(plain_text(src), plain_text(item.text), self.translator.languages)
+        return replace(item, warnings=(*item.warnings, *found))
 
     def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:
         """The translations with the reasons why the model may not understand their source, of a message those of its
@@ -197,6 +238,7 @@ class GuardedTranslator:
         if (message := parse(src)) is not None:
             src = " ".join(dict.fromkeys(message.sentences()))
         check()
+        src = plain_text(src)
         reasons = source_warnings(src, self.translator.languages)
         if unknown := unknown_words(self.translator.tokenizers.src, self.translator.normalize(without_spans(src)[0])):
             reasons.append(Warning(WarningKind.UNKNOWN_WORDS, " ".join(unknown)))

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.alignment.learnt_markup import has_learnt_codes
 from dragoman.alignment.term_placement import bound
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
@@ -145,6 +146,11 @@ class Pipeline:
         if self.chinese is not None:
             stage = functools.partial(self.chinese.converted, stage)
         return stage if self.memory is None else functools.partial(from_memory, stage, self.memory, self.n_best)
+
+    @functools.cached_property
+    def carries_codes(self) -> bool:
+        """True where the model has learnt to carry codes over as pieces."""
+        return has_learnt_codes(self.own.tokenizers)
 
     @functools.cached_property
     def splitter(self) -> Splitter:

@@ -7,7 +7,7 @@ that resumes meets the same texts.
 import random
 import re
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
@@ -18,6 +18,21 @@ from dragoman.text.placeholders import in_place_of
 from dragoman.text.words import split_words, tells_words
 
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Augment(Protocol):
+    """A way to change training pairs."""
+
+    @property
+    def is_on(self) -> bool:
+        """True where any pair is changed."""
+        ...
+
+    def __call__(
+        self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None
+    ) -> tuple[str, str]:
+        """The pair as a model shall read it. `languages`: their codes."""
+        ...
 
 
 @settings
@@ -35,6 +50,9 @@ class TextAugmentConfig:
     spaces: Share = 0.0  #: Source with doubled spaces, and spaces before marks.
     placeholders: Share = 0.0
     """Both sides with the same placeholder, tag or URL: in the place of a word that both have, else at their ends."""
+    tags: Share = 0.0
+    """Both sides with numbered pieces for codes, around words that translate each other, so that a model learns to
+    carry formatting and placeholders over. With it, pairs that have tags always have pieces in their place."""
 
     def __post_init__(self) -> None:
         if self.upper + self.title + self.lower > 1:
@@ -43,7 +61,18 @@ class TextAugmentConfig:
     @property
     def is_on(self) -> bool:
         """True where any pair is changed."""
-        return any((self.upper, self.title, self.lower, self.unpunctuated, self.typos, self.spaces, self.placeholders))
+        return any(
+            (
+                self.upper,
+                self.title,
+                self.lower,
+                self.unpunctuated,
+                self.typos,
+                self.spaces,
+                self.placeholders,
+                self.tags,
+            )
+        )
 
     def __call__(
         self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from torch import nn
 
 from dragoman import config
+from dragoman.alignment.lexicon import MOST_PAIRS
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
@@ -43,14 +44,22 @@ from dragoman.tasks.translation.origins import origins_of
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
+from dragoman.text.augment import Augment
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import PairSource, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
-from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerConfig, TokenizerPair, check_tokenizers
+from dragoman.text.tokenizers.pair import (
+    ReuseConfig,
+    TokenizerConfig,
+    TokenizerPair,
+    check_tokenizers,
+    with_symbols,
+)
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
+from dragoman.training.annotated_pairs import Annotator, pieces_of, with_tags
 from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.guided_alignment import GuideConfig, GuidedAlignment, NoGuide, Projector
 from dragoman.training.loop import Trainer
@@ -107,6 +116,10 @@ class TranslationRecipe(RecipeSettings):
                 raise ValueError(f"model.alignment_head={list(head)}: the last layer and head are {last}")
         if self.guided_alignment.type != "none":
             self._check_guide()
+        if pieces := pieces_of(self.corpus.augment):
+            if isinstance(self.corpus.train, StreamSource):
+                raise ValueError("corpus.augment.tags: a stream is read while it is trained on; train on files")
+            with_symbols(self.tokenizer, pieces)
 
     def _check_guide(self) -> None:
         """Raises ValueError where a head cannot be guided."""
@@ -171,11 +184,13 @@ class TranslationJob(Job):
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
                 train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
+        if isinstance(self.augment, Annotator) and not isinstance(corpus.train, StreamSource):
+            train_source = with_tags(train_source, self.augment)
         self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
             corpus.src_lang, corpus.tgt_lang
         )
         self.train, report = self._encode(split, train_source)
-        self.train_report = with_leaks(report, train_source)
+        self.train_report = with_leaks(report, getattr(train_source, "source", train_source))
         self.valid, self.valid_report = self._encode("valid", corpus.valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
@@ -248,7 +263,7 @@ class TranslationJob(Job):
             losses=pick_losses(training.backend),
             teachers=self._teachers(),
             guide=self._guide(),
-            augment=recipe.corpus.augment,
+            augment=self.augment,
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
             ranks=self.ranks,
@@ -295,6 +310,17 @@ class TranslationJob(Job):
                 raise error.within(f"{run} cannot teach this run: ") from error
         models = [SearchTranslator.load(run, device=recipe.device, precision=precision).model for run in runs]
         return Teachers(models, recipe.distillation.weight)
+
+    @cached_property
+    def augment(self) -> Augment:
+        """The changes of training pairs; pieces need the links of words, which are learnt first."""
+        corpus: Any = self.recipe.corpus
+        if not pieces_of(corpus.augment):
+            return corpus.augment
+        say("learning the links of words for corpus.augment")
+        pairs = itertools.islice(corpus.train.unweighted().pairs(), MOST_PAIRS)
+        normalize = NORMALIZERS[corpus.normalize]
+        return Annotator.of_pairs(corpus.augment, ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs))
 
     def _guide(self) -> GuidedAlignment:
         recipe, guide, corpus = self.recipe, self.recipe.guided_alignment, self.recipe.corpus
@@ -494,7 +520,8 @@ def _tokenizers(recipe: TranslationRecipe, train: PairSource, directory: Path) -
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     sides = (lambda: _texts(recipe, train, "src")), (lambda: _texts(recipe, train, "tgt"))
-    return kept_tokenizers(directory, made_from, recipe.tokenizer, *sides)
+    tokenizer = with_symbols(recipe.tokenizer, pieces_of(corpus.augment))
+    return kept_tokenizers(directory, made_from, tokenizer, *sides)
 
 
 def _origin(source: PairSource) -> str:

@@ -20,7 +20,7 @@ from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
-from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.augment import Augment, TextAugmentConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -54,7 +54,7 @@ class TranslationTask(Planned):
     losses: Losses = TEXTBOOK
     teachers: Teachers = field(default_factory=Teachers)
     guide: GuidedAlignment = field(default_factory=GuidedAlignment)
-    augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)
+    augment: Augment = field(default_factory=TextAugmentConfig)
     origin: str = "the training corpus"
     unit: str = "line"
     """The files that hold the training pairs, and the unit of them that `describe` numbers."""

@@ -1,7 +1,7 @@
 """Tokenizers of a run: one for both languages or one for each; training, saving and loading them."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -85,6 +85,22 @@ def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) ->
         raise Error.CONFLICT(fault)
     for single in singles:
         TOKENIZERS[single.type].check(single)
+
+
+def with_symbols(config: Any, symbols: Sequence[str]) -> Any:
+    """The settings with more symbols. Raises ValueError for a tokenizer that takes none.
+
+    >>> with_symbols(CharactersConfig(user_defined_symbols=["<br>"]), ["<br>", "<b>"]).user_defined_symbols
+    ['<br>', '<b>']
+    """
+    if not symbols or isinstance(config, ReuseConfig):  # the other run's has them, or not
+        return config
+    if isinstance(config, SeparateConfig):
+        return replace(config, src=with_symbols(config.src, symbols), tgt=with_symbols(config.tgt, symbols))
+    own = getattr(config, "user_defined_symbols", None)
+    if own is None:
+        raise ValueError(f"corpus.augment.tags: tokenizer {{type: {config.type}}} takes no symbols; take sentencepiece")
+    return replace(config, user_defined_symbols=list(dict.fromkeys([*own, *symbols])))
 
 
 def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines) -> TokenizerPair:

@@ -1,0 +1,175 @@
+"""Inline codes as pieces that a model has learnt to carry over (Hanneman and Dinu 2020, "How Should Markup Tags Be
+Translated?").
+
+A sentence is given to the model with a numbered piece for each code (`text/annotations.py`). Its translation counts if
+it has each piece once and well nested; else the codes go around the words that their words are linked to
+(`markup.py`).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dragoman.alignment.markup import is_protected
+from dragoman.formats.base import Code, Item
+from dragoman.text.annotations import (
+    CODE_PIECES,
+    NUM_CODES,
+    PIECE,
+    Placed,
+    alone,
+    are_whole,
+    closing,
+    number_of,
+    opening,
+    with_pieces,
+    without_pieces,
+)
+from dragoman.text.placeholders import span_ranges
+from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.text.tokenizers.pair import TokenizerPair
+
+CodesAt = Sequence[tuple[int, Code]]
+"""Codes with their places in a text without them, in order."""
+
+
+def has_learnt_codes(tokenizers: TokenizerPair) -> bool:
+    """True where both vocabularies have the pieces of codes."""
+    return all(side.id_of(CODE_PIECES[0]) != UNK_ID for side in (tokenizers.src, tokenizers.tgt))
+
+
+class Coded(NamedTuple):
+    """A sentence with pieces for its codes; those around all of it need none."""
+
+    text: str
+    """The sentence as the model reads it."""
+    before: tuple[Code, ...]
+    inside: tuple[tuple[str, Code], ...]
+    """Each piece and its code."""
+    after: tuple[Code, ...]
+
+    def items(self, translation: str) -> list[Item] | None:
+        """The translation with its codes in the place of their pieces; None where some are lost, double or crossed."""
+        plain, placed = without_pieces(translation)
+        plain = plain.rstrip()
+        if not are_whole([piece for _, piece in placed], [piece for piece, _ in self.inside]):
+            return None
+        code_of = dict(self.inside)
+        items: list[Item] = [*self.before]
+        done = 0
+        for place, piece in placed:
+            code = code_of[piece]
+            at = min(place, len(plain))
+            if code.kind != "close":  # a space belongs before what opens
+                at += len(plain[at:]) - len(plain[at:].lstrip())
+            at = max(at, done)
+            items += [plain[done:at], code]
+            done = at
+        return [item for item in [*items, plain[done:], *self.after] if item != ""]
+
+
+def coded(text: str, codes: CodesAt, first: int = 1) -> Coded | None:
+    """The sentence with pieces numbered from `first`; None if there are more than there are pieces, or of another kind.
+
+    >>> bold = Code("<b>", "open", 0), Code("</b>", "close", 0)
+    >>> one = coded("Click Open.", [(6, bold[0]), (10, bold[1])])
+    >>> one.text, "".join(getattr(item, "raw", item) for item in one.items("⟦1⟧ Öffnen⟦/1⟧ wählen."))
+    ('Click⟦1⟧ Open⟦/1⟧.', '<b>Öffnen</b> wählen.')
+    """
+    if any(code.kind not in ("open", "close", "alone") for _, code in codes):
+        return None
+    before, inside, after = outside(text, codes)
+    opened = {code.pair for _, code in inside if code.kind == "open"}
+    whole = opened & {code.pair for _, code in inside if code.kind == "close"}
+    numbers: dict[int, int] = {}
+    placed: list[Placed] = []
+    for place, code in inside:
+        if code.kind != "alone" and code.pair in whole:
+            number = numbers.setdefault(code.pair, first + len({number_of(piece) for _, piece in placed}))
+            piece = (opening if code.kind == "open" else closing)(number)
+        else:
+            piece = alone(first + len({number_of(piece) for _, piece in placed}))
+        placed.append(Placed(place, piece))
+    if any(number_of(piece) > NUM_CODES for _, piece in placed):
+        return None
+    pieces = [piece for _, piece in placed]
+    if not are_whole(pieces, pieces):  # the source's own codes cross
+        return None
+    of_pieces = tuple((piece, code) for piece, (_, code) in zip(pieces, inside, strict=True))
+    return Coded(with_pieces(text, placed), tuple(before), of_pieces, tuple(after))
+
+
+def outside(text: str, codes: CodesAt) -> tuple[list[Code], list[tuple[int, Code]], list[Code]]:
+    """(codes before all of a text, inside of it, behind it): a pair around all of it is outside."""
+    inside = list(codes)
+    before: list[Code] = []
+    after: list[Code] = []
+    while inside:
+        (start, first), (end, last) = inside[0], inside[-1]
+        begins, ends = not text[:start].strip(), not text[end:].strip()
+        if begins and first.kind == "alone":
+            before.append(inside.pop(0)[1])
+        elif ends and last.kind == "alone":
+            after.insert(0, inside.pop()[1])
+        elif begins and ends and (first.kind, last.kind) == ("open", "close") and first.pair == last.pair:
+            before.append(inside.pop(0)[1])
+            after.insert(0, inside.pop()[1])
+        else:
+            break
+    return before, inside, after
+
+
+_TAG = re.compile(r"[<⟦](/?)([A-Za-z][^\s<>/]*|\d{1,3})(?:\s[^<>]*?)?(/?)[>⟧]|\[(/?)([a-z]{1,5})(?:=[^\[\]]*)?\]")
+"""A tag, a piece or a mark of BBCode: whether it closes, its name, whether it closes itself."""
+
+
+def items_of_line(text: str, *, tags_only: bool = False) -> list[Item]:
+    """A line with its placeholders (`text/placeholders.py`) as codes: tags in pairs, all others alone.
+
+    >>> [getattr(item, "kind", item) for item in items_of_line("Open <b>%s</b>")]
+    ['Open ', 'open', 'alone', 'close']
+    """
+    items: list[Item] = []
+    opened: list[tuple[str, int]] = []  # (name, number of the item)
+    done = pairs = 0
+    for start, end in _ranges(text):
+        match = _TAG.fullmatch(text, start, end)
+        if tags_only and match is None:
+            continue
+        items += [text[done:start]] if done < start else []
+        raw, done = text[start:end], end
+        name = (match[2] or match[5]) if match else ""
+        if match is None or match[3]:
+            items.append(Code(raw, "alone"))
+        elif not (match[1] or match[4]):
+            opened.append((name, len(items)))
+            items.append(Code(raw, "alone"))  # until it is closed
+        elif name in (one for one, _ in opened):
+            while opened[-1][0] != name:
+                opened.pop()
+            at = opened.pop()[1]
+            items[at] = Code(items[at].raw, "open", pairs)  # type: ignore[union-attr]
+            items.append(Code(raw, "close", pairs))
+            pairs += 1
+        else:
+            items.append(Code(raw, "alone"))
+    return [*items, text[done:]] if done < len(text) else items
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    """Where spans and pieces stand; a piece in a span is a part of it."""
+    ranges = span_ranges(text)
+    if "⟦" not in text:
+        return ranges
+    pieces = [match.span() for match in PIECE.finditer(text)]
+    return sorted(ranges + [one for one in pieces if not any(start < one[1] and one[0] < end for start, end in ranges)])
+
+
+def has_markup(text: str) -> bool:
+    """True for a text with tags, with pieces, or with pieces of a document: nothing that a model knows as it is."""
+    return any(_TAG.fullmatch(text, *ends) or is_protected(text[ends[0]]) for ends in _ranges(text))
+
+
+def raw_text(items: Sequence[Item]) -> str:
+    """The text of items with their codes."""
+    return "".join(item if isinstance(item, str) else item.raw for item in items)

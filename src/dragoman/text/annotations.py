@@ -1,0 +1,124 @@
+"""Pieces of the vocabulary that tell a model more than the text alone: where codes stand, terms, a similar translation.
+
+    Click⟦1⟧ Open⟦/1⟧ in the⟦2/⟧ menu.                               codes: pairs around words, and one that is alone
+    Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.       a term and its translation
+    Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.       a match of the memory; words that do not belong
+
+A piece stands right behind the word before it, whatever space follows: so the words around it are cut into the same
+tokens as without it. They are symbols of the tokenizer (`user_defined_symbols`), and a model learns them from training
+pairs that have them (`corpus.augment`).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+NUM_CODES = 16
+"""Codes of a sentence, at most: a pair is one."""
+CODE_PIECES = tuple(
+    f"⟦{piece}⟧" for number in range(1, NUM_CODES + 1) for piece in (number, f"/{number}", f"{number}/")
+)
+TERM, AS, END_OF_TERM = TERM_PIECES = ("⟦term⟧", "⟦as⟧", "⟦/term⟧")
+MEMORY, OTHER, END_OF_OTHER = MEMORY_PIECES = ("⟦memory⟧", "⟦other⟧", "⟦/other⟧")
+
+PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other)⟧")
+_CODE = re.compile(r"⟦(/?)([1-9][0-9]?)(/?)⟧")
+
+
+class Placed(NamedTuple):
+    """A piece and its place in the text without pieces."""
+
+    place: int
+    piece: str
+
+
+def opening(number: int) -> str:
+    """The piece that begins the pair of a number, from 1.
+
+    >>> opening(1), closing(1), alone(2)
+    ('⟦1⟧', '⟦/1⟧', '⟦2/⟧')
+    """
+    return f"⟦{number}⟧"
+
+
+def closing(number: int) -> str:
+    return f"⟦/{number}⟧"
+
+
+def alone(number: int) -> str:
+    return f"⟦{number}/⟧"
+
+
+def number_of(piece: str) -> int:
+    """The number of a code's piece; 0 for another piece."""
+    match = _CODE.fullmatch(piece)
+    return int(match[2]) if match else 0
+
+
+def with_pieces(text: str, pieces: Iterable[Placed]) -> str:
+    """The text with pieces, given in order of their places.
+
+    >>> with_pieces("Click Open.", [Placed(6, "⟦1⟧"), Placed(10, "⟦/1⟧")]), with_pieces("Open", [Placed(0, "⟦1/⟧")])
+    ('Click⟦1⟧ Open⟦/1⟧.', '⟦1/⟧ Open')
+    """
+    parts = [""]  # of the text, each behind a piece but the first
+    done = 0
+    chosen = list(pieces)
+    for place, _ in chosen:
+        at = max(done, len(text[:place].rstrip()))
+        parts[-1] = text[done:at]
+        parts.append("")
+        done = at
+    parts[-1] = text[done:]
+    behind = next((number for number, part in enumerate(parts) if part), 0)
+    if behind and not parts[behind][0].isspace():  # the first word begins as without a piece before it
+        parts[behind] = " " + parts[behind]
+    return parts[0] + "".join(piece + part for (_, piece), part in zip(chosen, parts[1:], strict=True))
+
+
+def without_pieces(text: str) -> tuple[str, list[Placed]]:
+    """(the text without its pieces, the pieces), whatever spaces stand around them.
+
+    >>> without_pieces("⟦1⟧ Open⟦/1⟧ the⟦2/⟧ file.")
+    ('Open the file.', [Placed(place=0, piece='⟦1⟧'), Placed(place=4, piece='⟦/1⟧'), Placed(place=8, piece='⟦2/⟧')])
+    """
+    plain, done = "", 0
+    pieces: list[Placed] = []
+    for match in PIECE.finditer(text):
+        plain = _joined(plain, text[done : match.start()])
+        pieces.append(Placed(len(plain), match.group()))
+        done = match.end()
+    plain = _joined(plain, text[done:]) if pieces else text
+    return plain, [Placed(min(place, len(plain)), piece) for place, piece in pieces]
+
+
+def _joined(before: str, after: str) -> str:
+    """Two parts of a text between which a piece stood: spaces on both sides of it were one."""
+    if not before:
+        return after.lstrip()
+    return before + (after.lstrip() if before[-1].isspace() else after)
+
+
+def plain_text(text: str) -> str:
+    """The text without its pieces; most texts have none."""
+    return without_pieces(text)[0].rstrip() if "⟦" in text else text
+
+
+def are_whole(pieces: Sequence[str], source: Sequence[str]) -> bool:
+    """True if the code pieces of a translation are those of its source, each once, and well nested.
+
+    >>> are_whole(["⟦2/⟧", "⟦1⟧", "⟦/1⟧"], ["⟦1⟧", "⟦/1⟧", "⟦2/⟧"]), are_whole(["⟦/1⟧", "⟦1⟧"], ["⟦1⟧", "⟦/1⟧"])
+    (True, False)
+    """
+    if sorted(pieces) != sorted(source):
+        return False
+    opened: list[str] = []
+    for piece in pieces:
+        match = _CODE.fullmatch(piece)
+        if match is None:
+            return False
+        if match[1] and (not opened or opened.pop() != match[2]):
+            return False
+        if not match[1] and not match[3]:
+            opened.append(match[2])
+    return not opened

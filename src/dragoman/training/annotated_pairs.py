@@ -1,0 +1,223 @@
+"""Training pairs with the pieces of `text/annotations.py`: what a model learns codes from.
+
+Codes that a pair has on both sides become pieces with the same numbers; a plain pair gets some around phrases that
+translate each other (`alignment/phrases.py`), and beside them. Which ones is drawn from the random generator that is
+given, which is keyed by (seed, epoch, row).
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dragoman.alignment.learnt_markup import items_of_line, outside
+from dragoman.alignment.lexicon import WordAligner
+from dragoman.alignment.markup import text_and_codes
+from dragoman.alignment.phrases import Phrase, WordLinks
+from dragoman.formats.base import Code
+from dragoman.text.annotations import CODE_PIECES, NUM_CODES, PIECE, Placed, alone, closing, opening, with_pieces
+from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
+from dragoman.text.words import Word, is_letter, words
+
+MOST_DRAWN = 4
+"""Codes that a plain pair gets, at most."""
+LONGEST = 6
+"""Words of the source that a drawn pair of codes goes around, at most."""
+TRIES = 12
+"""Draws of a phrase for the codes of a pair, at most: most words of a free translation are in none."""
+ALONE = 0.3
+"""Share of drawn codes that stand alone."""
+
+
+def pieces_of(config: TextAugmentConfig) -> tuple[str, ...]:
+    """The pieces of the vocabulary that `corpus.augment` puts into pairs."""
+    return CODE_PIECES if config.tags else ()
+
+
+TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]
+
+
+class Aligned(NamedTuple):
+    """A pair with its words and the links of them."""
+
+    src: str
+    tgt: str
+    src_words: Sequence[Word]
+    tgt_words: Sequence[Word]
+    links: WordLinks
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """The changes of `corpus.augment`: messy texts, and pieces in them."""
+
+    config: TextAugmentConfig
+    aligner: WordAligner
+
+    @classmethod
+    def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]]) -> "Annotator":
+        """An annotator that learns its links from the pairs."""
+        plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs)
+        return cls(config, WordAligner([(_texts(src), _texts(tgt)) for src, tgt in plain]))
+
+    @property
+    def is_on(self) -> bool:
+        return self.config.is_on
+
+    def __call__(
+        self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None
+    ) -> tuple[str, str]:
+        """The pair as `corpus.augment` changes it."""
+        return self.annotated(*self.config(src, tgt, rng, languages), rng)
+
+    def with_tags(self, src: str, tgt: str) -> tuple[str, str]:
+        """The pair with pieces in the place of its tags, where both sides have the same; else without tags."""
+        if "<" not in src and "<" not in tgt:
+            return src, tgt
+        sides = [_read(text, tags_only=True) for text in (src, tgt)]
+        return self._with_own_codes(*sides) or (sides[0][0], sides[1][0])
+
+    def annotated(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
+        """The pair with pieces in it, or as it is: one that has some already, and most others."""
+        if rng.random() >= self.config.tags or PIECE.search(src):
+            return src, tgt
+        sides = [_read(text, tags_only=False) for text in (src, tgt)]
+        return (self._with_own_codes(*sides) if sides[0][1] else None) or self._with_drawn_codes(src, tgt, rng)
+
+    def _aligned(self, src: str, tgt: str) -> Aligned:
+        src_words, tgt_words = words(src), words(tgt)
+        texts = ([text[slice(*word)] for word in of_text] for text, of_text in ((src, src_words), (tgt, tgt_words)))
+        return Aligned(src, tgt, src_words, tgt_words, WordLinks(self.aligner.links(*texts)))
+
+    def _with_own_codes(self, src: TextAndCodes, tgt: TextAndCodes) -> tuple[str, str] | None:
+        """The pair with pieces for the codes that both sides have; None where they have others, or too many."""
+        (src_text, src_codes, _), (tgt_text, tgt_codes, _) = src, tgt
+        if sorted(code[:2] for _, code in src_codes) != sorted(code[:2] for _, code in tgt_codes):
+            return None
+        pair = self._aligned(src_text, tgt_text)
+        ours, theirs = (_spans(codes) for codes in (src_codes, tgt_codes))
+        numbers: list[tuple[_Span, _Span]] = []
+        for span in ours:
+            same = [other for other in theirs if other.raw == span.raw]
+            if not same:  # one side has the two halves crossed
+                return None
+            best = max(same, key=lambda other: _shared(pair, span, other))
+            theirs.remove(best)
+            numbers.append((span, best))
+        if len(numbers) > NUM_CODES:
+            return None
+        needed = {(at, code.raw) for at, code in outside(src_text, src_codes)[1]}
+        numbers = [(span, other) for span, other in numbers if (span.start, span.raw) in needed]
+        src_spans, tgt_spans = ([spans[side] for spans in numbers] for side in (0, 1))
+        return with_pieces(src_text, _placed(src_spans)), with_pieces(tgt_text, _placed(tgt_spans))
+
+    def _with_drawn_codes(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
+        """The pair with pieces around some of its phrases, and beside some."""
+        pair = self._aligned(src, tgt)
+        count = min(MOST_DRAWN, 1 + int(rng.expovariate(0.9)))
+        chosen: list[Phrase] = []
+        for _ in range(TRIES):
+            if len(chosen) == count or not pair.src_words:
+                break
+            start = rng.randrange(len(pair.src_words))
+            end = min(start + 1 + int(rng.expovariate(0.7)), start + LONGEST, len(pair.src_words))
+            phrase = pair.links.phrase(start, end)
+            if phrase is not None and _has_letters(pair, phrase) and all(map(phrase.fits, chosen)):
+                chosen.append(phrase)
+        first = 1 if rng.random() < 0.5 else rng.randint(1, NUM_CODES + 1 - max(1, len(chosen)))
+        chosen.sort(key=lambda one: (one.src_start, -one.src_end))
+        sides: list[list[_Span]] = [[], []]
+        for phrase in chosen:
+            kind = rng.choice(("before", "behind")) if rng.random() < ALONE else "around"
+            for side, (of_side, ends) in enumerate(((pair.src_words, phrase[:2]), (pair.tgt_words, phrase[2:]))):
+                start, end = of_side[ends[0]].start, of_side[ends[1] - 1].end
+                start, end = {"around": (start, end), "before": (start, start), "behind": (end, end)}[kind]
+                sides[side].append(_Span(start, end, "", kind == "around"))
+        return with_pieces(src, _placed(sides[0], first)), with_pieces(tgt, _placed(sides[1], first))
+
+
+class _Span(NamedTuple):
+    """Characters that a pair of codes is around, or the place of a code that stands alone."""
+
+    start: int
+    end: int
+    raw: str
+    is_pair: bool
+
+
+def _spans(codes: Sequence[tuple[int, Code]]) -> list[_Span]:
+    """The pairs and single codes of a text, in the order in which they begin."""
+    ends = {code.pair: at for at, code in codes if code.kind == "close"}
+    return [
+        _Span(at, ends[code.pair] if code.kind == "open" else at, code.raw, code.kind == "open")
+        for at, code in codes
+        if code.kind != "close"
+    ]
+
+
+def _shared(pair: Aligned, src: _Span, tgt: _Span) -> float:
+    """The share of the links of the words in two pairs of codes that are between both; an order, for single codes."""
+    rows = {number for number, word in enumerate(pair.tgt_words) if tgt.start <= word.start < tgt.end}
+    linked = [
+        row
+        for number, word in enumerate(pair.src_words)
+        if src.start <= word.start < src.end
+        for row in pair.links.of_src.get(number, ())
+    ]
+    return sum(row in rows for row in linked) / max(1, len(linked), len(rows))
+
+
+def _placed(spans: Sequence[_Span], first: int = 1) -> list[Placed]:
+    """The pieces of pairs and single codes, numbered in their order, those at one place in an order that nests."""
+    placed: list[tuple[tuple[int, int, int, int], Placed]] = []
+    for number, (start, end, _, is_pair) in enumerate(spans):
+        if not is_pair:
+            placed.append(((start, 1, number, 0), Placed(start, alone(first + number))))
+        elif start == end:  # a pair around nothing: its two halves together
+            halves = opening(first + number) + closing(first + number)
+            placed.append(((start, 1, number, 0), Placed(start, halves)))
+        else:
+            # At one place what ends comes before what begins; the outer begins first and ends last.
+            placed.append(((start, 2, -end, number), Placed(start, opening(first + number))))
+            placed.append(((end, 0, -start, -number), Placed(end, closing(first + number))))
+    return [one for _, one in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _has_letters(pair: Aligned, phrase: Phrase) -> bool:
+    sides = (pair.src, pair.src_words, phrase[:2]), (pair.tgt, pair.tgt_words, phrase[2:])
+    return all(any(is_letter(text[word.start]) for word in of_text[slice(*ends)]) for text, of_text, ends in sides)
+
+
+def _read(text: str, *, tags_only: bool) -> TextAndCodes:
+    return text_and_codes(items_of_line(text, tags_only=tags_only))
+
+
+def _texts(text: str) -> list[str]:
+    return [text[slice(*word)] for word in words(text)]
+
+
+def with_tags(source: PairSource, annotator: Annotator) -> PairSource:
+    """The pairs of a source with pieces in the place of their tags."""
+
+    @dataclass(frozen=True)
+    class WithTags(PairSource):
+        source: Any
+        type: str = "with_tags"
+
+        def paths(self) -> dict[str, list[Path]]:
+            return {"source": files_of(self.source)}
+
+        def contents(self) -> dict[str, str]:
+            return {"source": fingerprint(self.source)}
+
+        def pairs(self) -> Iterator[Pair]:
+            for pair in self.source.pairs():
+                src, tgt = annotator.with_tags(pair.src, pair.tgt)
+                yield pair._replace(src=src, tgt=tgt)
+
+        def unweighted(self) -> "WithTags":
+            return WithTags(self.source.unweighted())
+
+    return WithTags(source)
