@@ -6,7 +6,7 @@ given, which is keyed by (seed, epoch, row).
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,17 @@ from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import Phrase, WordLinks
 from dragoman.formats.base import Code
-from dragoman.text.annotations import CODE_PIECES, NUM_CODES, PIECE, Placed, alone, closing, opening, with_pieces
+from dragoman.text.annotations import (
+    CODE_PIECES,
+    NUM_CODES,
+    PIECE,
+    Placed,
+    alone,
+    closing,
+    opening,
+    plain_text,
+    with_pieces,
+)
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
 from dragoman.text.words import Word, is_letter, words
@@ -78,6 +88,11 @@ class Annotator:
             return src, tgt
         sides = [_read(text, tags_only=True) for text in (src, tgt)]
         return self._with_own_codes(*sides) or (sides[0][0], sides[1][0])
+
+    def without_tags(self, src: str, tgt: str) -> tuple[str, str]:
+        """The pair without its tags, as it is scored."""
+        marked_src, marked_tgt = self.with_tags(src, tgt)
+        return plain_text(marked_src), plain_text(marked_tgt)
 
     def annotated(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
         """The pair with pieces in it, or as it is: one that has some already, and most others."""
@@ -198,13 +213,13 @@ def _texts(text: str) -> list[str]:
     return [text[slice(*word)] for word in words(text)]
 
 
-def with_tags(source: PairSource, annotator: Annotator) -> PairSource:
-    """The pairs of a source with pieces in the place of their tags."""
+def changed(source: PairSource, change: Callable[[str, str], tuple[str, str]]) -> PairSource:
+    """The pairs of a source as a method of an annotator changes them."""
 
     @dataclass(frozen=True)
-    class WithTags(PairSource):
+    class Changed(PairSource):
         source: Any
-        type: str = "with_tags"
+        type: str = change.__name__
 
         def paths(self) -> dict[str, list[Path]]:
             return {"source": files_of(self.source)}
@@ -214,10 +229,10 @@ def with_tags(source: PairSource, annotator: Annotator) -> PairSource:
 
         def pairs(self) -> Iterator[Pair]:
             for pair in self.source.pairs():
-                src, tgt = annotator.with_tags(pair.src, pair.tgt)
+                src, tgt = change(pair.src, pair.tgt)
                 yield pair._replace(src=src, tgt=tgt)
 
-        def unweighted(self) -> "WithTags":
-            return WithTags(self.source.unweighted())
+        def unweighted(self) -> "Changed":
+            return Changed(self.source.unweighted())
 
-    return WithTags(source)
+    return Changed(source)

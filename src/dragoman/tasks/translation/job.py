@@ -59,7 +59,7 @@ from dragoman.text.tokenizers.pair import (
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.training.annotated_pairs import Annotator, pieces_of, with_tags
+from dragoman.training.annotated_pairs import Annotator, changed, pieces_of
 from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.guided_alignment import GuideConfig, GuidedAlignment, NoGuide, Projector
 from dragoman.training.loop import Trainer
@@ -173,6 +173,7 @@ class TranslationJob(Job):
         if self.ranks.is_first:
             _say_languages(corpus, self.valid_pairs)
         train_source: Any
+        valid: Any = corpus.valid
         if isinstance(corpus.train, StreamSource):
             self.claim()
             split, train_source = self._begin_stream(corpus.train)
@@ -184,14 +185,17 @@ class TranslationJob(Job):
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
                 train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
-        if isinstance(self.augment, Annotator) and not isinstance(corpus.train, StreamSource):
-            train_source = with_tags(train_source, self.augment)
+        without = train_source
+        if isinstance(self.augment, Annotator):
+            train_source = changed(train_source, self.augment.with_tags)
+            valid = changed(valid, self.augment.without_tags)
+            self.valid_pairs = list(valid.pairs())
         self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
             corpus.src_lang, corpus.tgt_lang
         )
         self.train, report = self._encode(split, train_source)
-        self.train_report = with_leaks(report, getattr(train_source, "source", train_source))
-        self.valid, self.valid_report = self._encode("valid", corpus.valid)
+        self.train_report = with_leaks(report, without)
+        self.valid, self.valid_report = self._encode("valid", valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
     def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
