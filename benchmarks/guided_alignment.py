@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from localisation import items_of
-from markup import LinksOf, agreement, rows_of
+from markup import LinksOf, agreement, by_links, rows_of
 
 from dragoman.alignment.attention import attention_links_if_any, head_links
 from dragoman.alignment.erasure import erasure_links
@@ -108,7 +108,7 @@ def main() -> None:
         rows = [row for row in every if len(encode(text_and_codes(row[0])[0])) < limit]
         for name, links_of in {**kinds(translator), **({} if number else {"lexicon": of_lexicon(run)})}.items():
             started = time.process_time()
-            share, common = agreement(rows, links_of)
+            share, common = agreement(rows, by_links(links_of))
             each = 1000 * (time.process_time() - started) / max(len(rows), 1)
             print(f"| {run.name} | {name} | {share:.1f} % of {common} | {each:.1f} |", flush=True)
             if terms:

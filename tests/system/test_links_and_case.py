@@ -25,9 +25,10 @@ def run(script: str, *arguments: str | Path) -> str:
 
 @pytest.mark.system
 def test_links_and_letter_case_are_measured(recipe: dict[str, Any], tmp_path: Path) -> None:
-    recipe["tokenizer"] = {"type": "cased", "vocab_size": 60}
+    recipe["tokenizer"] = {"type": "cased", "vocab_size": 120}
     recipe["model"]["alignment_head"] = [2, 0]
     recipe["guided_alignment"] = {"type": "lexical"}
+    recipe["corpus"]["augment"] = {"tags": 0.5}
     run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
     for side, texts in (("de", "<b>eins</b> zwei\ndrei\n"), ("en", "<b>one</b> two\nthree\n")):
         (tmp_path / f"markup.{side}.gz").write_bytes(gzip.compress(texts.encode()))
@@ -36,6 +37,7 @@ def test_links_and_letter_case_are_measured(recipe: dict[str, Any], tmp_path: Pa
     table = run("guided_alignment.py", tmp_path / "markup.de.gz", tmp_path / "markup.en.gz", run_dir)
     rows = re.findall(r"\| run \| (\w+) \| [\d.]+ % of 1 \| [\d.]+ \|", table)
     assert rows == ["head", "erasure", "lexicon"], table
-    assert "1 paragraphs" in run("markup.py", run_dir, tmp_path / "markup.de.gz", tmp_path / "markup.en.gz")
+    placed = run("markup.py", run_dir, tmp_path / "markup.de.gz", tmp_path / "markup.en.gz")
+    assert re.findall(r"1 pairs of codes that both have, by (\w+)", placed) == ["links", "pieces"], placed
     scores = run("messy.py", run_dir, tmp_path / "plain.de.gz", tmp_path / "plain.en.gz", "2")
     assert re.findall(r"^(\S.*?) +BLEU", scores, re.MULTILINE)[:3] == ["clean", "CAPITALS", "Title Case"]

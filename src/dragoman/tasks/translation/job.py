@@ -333,7 +333,10 @@ class TranslationJob(Job):
             return GuidedAlignment()
         projector = Projector(self.tokenizers, corpus.normalize, (corpus.src_lang, corpus.tgt_lang))
         source: Any = recipe.corpus.train
-        links = projector.links(self.train, guide, source.unweighted(), self.run_dir / "prepared" / "links.npz")
+        source = source.unweighted()
+        if isinstance(self.augment, Annotator):
+            source = changed(source, self.augment.with_tags)
+        links = projector.links(self.train, guide, source, self.run_dir / "prepared" / "links.npz")
         return GuidedAlignment(links, guide.weight, head[1])
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:
