@@ -54,7 +54,7 @@ def pipeline(translator: Any) -> Pipeline:
     """A pipeline whose sentences another translator makes."""
     found: Any = Pipeline(SimpleNamespace(languages=("en", "de"), decoding=SimpleNamespace(n_best=1)), None)  # type: ignore[arg-type]
     found = replace(found, own=found.search)
-    found.__dict__["by_sentence"] = translator.n_best
+    found.__dict__.update(by_sentence=translator.n_best, carries_codes=False)
     return found
 
 

@@ -86,6 +86,7 @@ class SearchTranslator:
         """The text between two sentences."""
         self.glossary: Glossary | None = None
         self.place_terms: PlaceTerms | None = None
+        self.annotate: Callable[[str], str] = str  # puts pieces in that the model alone reads (text/annotations.py)
         self.banned: BannedPhrases | None = None
         self.reranker: Reranker | None = None
         self.engine: Searcher | None = None
@@ -348,7 +349,7 @@ class SearchTranslator:
         `prefix` is how its translation begins.
         """
         sentence, prefix = self.normalize(sentence), self.normalize(prefix)
-        ids = self.tokenizers.src.encode(sentence) if sentence.strip() else []
+        ids = self.tokenizers.src.encode(self.annotate(sentence)) if sentence.strip() else []
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
         free = list(self.tokenizers.tgt.before)
@@ -409,6 +410,5 @@ class SearchTranslator:
         if len(parts) == 1:
             return parts[0]
         best = [translations[0] for translations in parts]
-        log_prob = sum(item.log_prob for item in best)
         text = joined_by(self.languages[1] if self.languages else "").join(item.text for item in best)
         return [Translation(text, sum(item.score for item in best) / len(best), log_prob)]
