@@ -411,4 +411,4 @@ class SearchTranslator:
             return parts[0]
         best = [translations[0] for translations in parts]
         text = joined_by(self.languages[1] if self.languages else "").join(item.text for item in best)
-        return [Translation(text, sum(item.score for item in best) / len(best), log_prob)]
+        return [Translation(text, sum(item.score for item in best) / len(best), sum(item.log_prob for item in best))]
