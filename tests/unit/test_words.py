@@ -115,6 +115,14 @@ def test_words_and_marks_are_all_of_a_text(language: str) -> None:
     assert all(place in borders(text) for word in words(text) for place in word)
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\ufeff", "\u200e", "\u202b", "\u2060\u2060", "\u00ad", "\u200f\u200c"])
+@pytest.mark.parametrize(("before", "after"), [("ដោយ", "យោង"), ("ที่", "นี้"), ("one ", " two"), ("करें ", " है")])
+def test_a_mark_that_shows_nothing_is_no_word(before: str, mark: str, after: str) -> None:
+    """A code would be around nothing."""
+    text = before + mark + after
+    assert [text[slice(*word)] for word in words(text)] == split_words(f"{before} {after}") == split_words(text)
+
+
 def test_a_word_is_alone_only_as_a_whole() -> None:
     assert not places("कर", "करें")
     assert places("करें", "वह करें।")

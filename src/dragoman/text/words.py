@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import regex
 
+from dragoman.languages.invisible import FORMATTING
 from dragoman.languages.punctuation import CLUSTER, MARK
 from dragoman.languages.punctuation import UNSPACED as UNSPACED
 from dragoman.languages.unspaced import cuts_a_word, word_borders
@@ -29,7 +30,7 @@ _SPACED, _UNSPACED = re.compile(r"\S+"), re.compile(f"[{UNSPACED}]")
 
 # Of most text each character is a cluster by itself: that goes without `regex`, which takes twice as long.
 _MAY_JOIN = re.compile(
-    "[^\0-\u00ac\u00ae-\u00b6\u00b8-\u02ff\u0370-\u0482\u048a-\u055a\u0560-\u0590\u1e00-\u200b\u200e-\u205f"
+    "[^\0-\u00ac\u00ae-\u00b6\u00b8-\u02ff\u0370-\u0482\u048a-\u055a\u0560-\u0590\u1e00-\u200a\u2010-\u2029\u202f-\u205f"
     "\u2070-\u20cf\u2100-\u22ff\u2460-\u25ff\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff00-\uff9d\uffa0-\uffef]"
 )
 _SIMPLE_WORD = rf"[{UNSPACED}]|[^\W{UNSPACED}]+"
@@ -38,7 +39,8 @@ _ROW = rf"(?:(?=[\p{{L}}\p{{N}}_])(?![{UNSPACED}]){CLUSTER})++"
 _INSIDE = "[\u00ad\u00b7\u055b-\u055e\u05f3\u05f4\u2060]"
 """Marks between the letters of a word: soft hyphens, Catalan's dot, Armenian and Hebrew marks."""
 _JOINED_WORD = rf"(?=[{UNSPACED}]){CLUSTER}|{_ROW}(?:{_INSIDE}{_ROW})*+"
-_JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!\s(?!{MARK})){CLUSTER}")
+_NOTHING = rf"\s(?!{MARK})|[\u200b-\u200d{FORMATTING}]++(?!\p{{M}})"
+_JOINED = regex.compile(_JOINED_WORD), regex.compile(rf"{_JOINED_WORD}|(?!{_NOTHING}){CLUSTER}")
 _CLUSTERS = regex.compile(CLUSTER, regex.DOTALL)
 
 _ENDS = "".join(regex.findall(r"[\p{Terminal_Punctuation}\p{Pe}]", _OF_SCRIPTS))
@@ -54,7 +56,8 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """The words and marks of a text. In scripts without spaces, letters or words (`languages/unspaced.py`).
+    """The words and marks of a text that can be seen. In scripts without spaces, letters or words
+    (`languages/unspaced.py`).
 
     >>> [(word.start, word.end) for word in words("Ab, cd")]
     [(0, 2), (2, 3), (4, 6)]
@@ -207,5 +210,5 @@ def places(word: str, text: str, flags: int = 0) -> list[Word]:
 
 
 def _pattern(text: str, *, marks: bool) -> "re.Pattern[str] | regex.Pattern[str]":
-    """Finds the words of a text, and with `marks` what else is in it but spaces."""
+    """Finds the words of a text, and with `marks` what else can be seen."""
     return (_JOINED if _MAY_JOIN.search(text) else _SIMPLE)[marks]
