@@ -1,9 +1,12 @@
 """What must survive a translation."""
 
 import random
+import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dragoman.pipeline.splitter import Splitter
 from dragoman.text.placeholders import SPANS_AND_CODES, SYSTEMS, kept_apart, put_back, spans, survive, without_spans
@@ -128,6 +131,7 @@ def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
         ("Version 2.3.1 of ABC-123.", ["2.3.1", "ABC-123"]),
         ("PX200/B, SKU, TRUE, A4, UTF-8, v2.3.1-beta, 10.0.0.1", ["PX200/B", "A4", "UTF-8", "v2.3.1-beta", "10.0.0.1"]),
         ("版本2.3.1的ABC-123", ["2.3.1", "ABC-123"]),
+        ("जैसे १९२.१६८.०.० या ٢.٣.١", ["१९२.१६८.०.०", "٢.٣.١"]),
         ("at 5PM on 12.03.2024, 1.234.567 or 3.5 of 24/7, MP3s, I/O, THE-KING, 1.2.24", []),
         ("https://example.org/ABC-123 {X-1} `B-2`", []),
     ],
@@ -174,6 +178,20 @@ EXAMPLES = {
     "flags, keycaps, marks shown as emoji": ("🇩🇪", "1️⃣", "↔️"),
     "emoji with joiners": ("👩‍💻", "😀"),
 }  # fmt: skip
+
+
+SINGLE = "|".join(f"(?:{system.pattern})" for system in SYSTEMS)
+PARTS = [part for examples in EXAMPLES.values() for part in examples] + [
+    *'aäж日ไ1२１ .,:/_-+@#<()"’。\n\u3000',
+    "www.",
+    "x@y.de",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
+def test_spans_are_those_of_every_kind_tried_at_every_place(text: str) -> None:
+    assert spans(text) == re.findall(SINGLE, text)
 
 
 def test_every_system_of_placeholders_has_examples() -> None:
