@@ -9,11 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.errors import raises_error
 from typer.testing import CliRunner
 
+import dragoman
 from dragoman.cli.main import app as command_line
 from dragoman.errors import DragomanError, Error
+from dragoman.experiments.corrections import Corrections as GivenCorrections
+from dragoman.experiments.datastore import make_datastore
 from dragoman.formats.bitext import tmx_entries
+from dragoman.inference.nearest_neighbours import by_run
 from dragoman.serve import corrections, memories
 from dragoman.serve.app import create_app
 from dragoman.serve.corrections import Correction, Filter
@@ -248,6 +253,25 @@ def test_a_correction_of_several_sentences_is_used_for_each_until_it_is_undone(t
         assert await do.translated(text="A Dog barks.") == "Ein Rüde bellt."
 
     served(tmp_path, ask, local=True)
+
+
+def test_a_server_looks_up_in_datastores_of_its_runs(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    valid = FIXTURE.parent / "valid.en", FIXTURE.parent / "valid.de"
+    given = GivenCorrections(tmp_path / "c", [(TEXT, "die Katze sieht heute den Hund")])
+    folder = tmp_path / "corrections"
+    make_datastore(FIXTURE, folder, corrections=given, valid=valid, device="cpu")
+    expected = dragoman.load(FIXTURE, device="cpu", datastores=[folder]).translate([TEXT])
+    assert expected != dragoman.load(FIXTURE, device="cpu").translate([TEXT])
+
+    async def ask(do: Asker) -> None:
+        assert [await do.translated()] == expected
+
+    served(tmp_path, ask, datastores=[folder])
+    text = (folder / "datastore.json").read_text()
+    (folder / "datastore.json").write_text(text.replace('"weights": "', '"weights": "0'))
+    with raises_error(Error.MISMATCH, "corrections"):
+        by_run([folder], [FIXTURE])
 
 
 def test_a_review_makes_a_correction_everybodys(tmp_path: Path) -> None:

@@ -14,15 +14,30 @@ from tests.errors import raises_error
 from tests.unit.test_translator import LINES, run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
+import dragoman
 from dragoman.cli.main import app
 from dragoman.errors import Error
+from dragoman.experiments.corrections import Corrections
+from dragoman.experiments.datastore import make_datastore
 from dragoman.inference import nearest_neighbours
 from dragoman.inference.loading import build_model
-from dragoman.inference.nearest_neighbours import NearestNeighbours, build, load, load_all, looking_up, tuned
+from dragoman.inference.nearest_neighbours import (
+    OWN,
+    NearestNeighbours,
+    build,
+    load,
+    load_all,
+    looking_up,
+    tuned,
+    tuned_by_itself,
+)
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS
+from dragoman.runs.directory import languages_of
+from dragoman.serve.corrections import Correction
+from dragoman.serve.store import Store
 
 pytest.importorskip("faiss")
 
@@ -70,6 +85,54 @@ def test_the_mixture_is_that_of_the_paper(translator, store):
         expected = 0.75 * probs
         np.add.at(expected, store.tokens[nearest], 0.25 * shares / shares.sum())
         np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_of_corrections_the_weight_falls_with_the_distance_and_their_own_words_count_alone(translator):
+    pairs = ids(translator, list(zip(LINES, TARGETS, strict=True)))
+    store = build(translator.model, pairs, "digest", corrections=True)
+    plain = build(translator.model, pairs, "digest")
+    output, keys = translator.model.output, torch.from_numpy(store.index.reconstruct_n(0, store.index.ntotal))
+    said = output(keys).argmax(dim=-1).numpy()
+    assert (store.tokens == np.where(said == plain.tokens, OWN, plain.tokens)).all()
+    place = int(np.flatnonzero(store.tokens != OWN)[0])
+    others = ((keys - keys[place]) ** 2).sum(dim=1)
+    others[place] = torch.inf
+    reach = float(others.min()) / 4
+    asked = replace(store, config=replace(store.config, k=1, temperature=1.0, weight=0.8, reach=reach))
+    step = torch.nn.functional.normalize(torch.ones(16), dim=0) * reach**0.5
+    hidden = torch.stack([keys[place], keys[place] + step / 2, keys[place] + step * 1.01])
+    own, mixed = (layer(hidden).softmax(-1).detach() for layer in (output, NearestNeighbours(output, asked)))
+    right = torch.zeros_like(own)
+    right[:, store.tokens[place]] = 1
+    for row, weight in enumerate((0.8, 0.8 * 0.75, 0.0)):
+        torch.testing.assert_close(mixed[row], (1 - weight) * own[row] + weight * right[row])
+    half = replace(asked, tokens=np.full_like(asked.tokens, OWN))  # nothing was corrected
+    torch.testing.assert_close(NearestNeighbours(output, half)(hidden).softmax(-1), own)
+    most = replace(asked, config=replace(asked.config, k=3, temperature=1e3, reach=1e9))
+    most = replace(most, tokens=np.where(np.arange(len(plain.tokens)) == place, most.tokens, OWN))
+    mixed = NearestNeighbours(output, most)(hidden).softmax(-1).detach()
+    torch.testing.assert_close(mixed[1], own[1])  # two of three are the model's
+    assert mixed[0, most.tokens[place]] > 0.75  # but what is the same counts alone
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_corrections_are_said_again_be_they_ever_so_few(translator, count):
+    pairs = list(zip(LINES, TARGETS, strict=True))[:count]
+    corrections = [ids(translator, [pair]) for pair in pairs]
+    other = ids(translator, list(zip(LINES[::-1], translator.translate(LINES), strict=True)))
+    store = build(translator.model, [pair for group in corrections for pair in group], "digest", corrections=True)
+    store = tuned_by_itself(store, translator.model, corrections, other)
+    assert store.config.reach is not None
+    assert (store.config.nats == 0) == (count == 1)  # there is no other to look one up among
+    assert with_datastores(translator, {0: store}).translate(LINES[:count]) == TARGETS[:count]
+
+
+def test_a_correction_is_looked_up_among_the_others_alone(translator):
+    read = nearest_neighbours._read(translator.model, ids(translator, list(zip(LINES * 2, TARGETS * 2, strict=True))))
+    own = nearest_neighbours._among_others(read, read.rows % 4)  # each text twice, as one correction
+    assert own.distances.min() > 1e-3
+    assert nearest_neighbours._among_others(read, read.rows).distances[:, 0].max() < 1e-3
+    assert len(nearest_neighbours._among_others(read, read.rows * 0).probs) == 0
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -155,6 +218,40 @@ def test_it_is_kept_in_a_folder_for_one_checkpoint(run, translator, tmp_path):  
     np.save(damaged / "tokens.npy", np.zeros(3, dtype=np.int32))
     with raises_error(Error.DAMAGED, "damaged"):
         load(damaged)
+
+
+def test_a_datastore_of_corrections_at_each_door(run, tmp_path):  # noqa: F811
+    for name, lines in (("v.en", LINES), ("v.de", TARGETS)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    valid = [f"--valid-src={tmp_path}/v.en", f"--valid-tgt={tmp_path}/v.de", "--device=cpu"]
+    (tmp_path / "c.tsv").write_text(f"{LINES[0]}\t{TARGETS[0]}\n", encoding="utf-8")
+    store = Store(tmp_path / "serve.sqlite")
+    languages = languages_of(run)
+    store.corrections.add(Correction(*languages, LINES[0], TARGETS[0]))
+    store.corrections.add(Correction(*languages, LINES[1], "x"), "anna", "pending")
+    store.close()
+    for name in ("c.tsv", "serve.sqlite"):
+        folder = tmp_path / f"{name}.store"
+        told = CliRunner().invoke(app, ["datastore", str(run), f"{tmp_path}/{name}", *valid, "-o", str(folder)])
+        assert told.exit_code == 0, told.output
+        assert "1 pairs in" in told.stdout
+        assert dragoman.load(run, device="cpu", datastores=[folder]).translate(LINES[:1]) == TARGETS[:1]
+    out = tmp_path / "out"
+    CliRunner().invoke(app, ["translate", str(run), f"--datastore={folder}", f"-i{tmp_path}/v.en", f"-o{out}"])
+    assert out.read_text(encoding="utf-8").splitlines()[0] == TARGETS[0]
+    with raises_error(Error.CONFLICT):
+        both = [f"{tmp_path}/c.tsv", f"--src={tmp_path}/v.en", f"--tgt={tmp_path}/v.de", f"-o{tmp_path}/new"]
+        CliRunner().invoke(app, ["datastore", str(run), *both, *valid], catch_exceptions=False)
+
+
+def test_of_a_correction_of_several_sentences_each_is_in_the_datastore(run, tmp_path):  # noqa: F811
+    files = []
+    for name, lines in (("v.en", LINES), ("v.de", TARGETS)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        files.append(tmp_path / name)
+    given = Corrections(tmp_path / "c", [("A cat. The dog runs.", "A bird. We see it."), ("A cat. A dog.", "A bird!")])
+    store = make_datastore(run, tmp_path / "s", corrections=given, valid=(files[0], files[1]), device="cpu")
+    assert store.config.pairs == 4
 
 
 def test_in_an_ensemble_each_model_has_its_own(run, translator, store):  # noqa: F811

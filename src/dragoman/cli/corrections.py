@@ -11,10 +11,15 @@ from typer.core import TyperGroup
 
 from dragoman.cli.keys import DEFAULT_STORE, StoreFile, existing
 from dragoman.errors import Error, writing
+from dragoman.experiments.corrections import Corrections as GivenCorrections
 from dragoman.formats.bitext import tmx_of
+from dragoman.pipeline.memory import settled
 from dragoman.progress import say
 from dragoman.runs import atomic_io
+from dragoman.runs.directory import check_run_dir, languages_of
 from dragoman.serve.corrections import Corrections, Filter, KeptCorrection
+from dragoman.serve.database import is_store
+from dragoman.text.sources.base import Pair
 
 
 class ExportGroup(TyperGroup):
@@ -46,13 +51,36 @@ def export(
 
     Example: dragoman corrections de en -o corrections.tmx
     """
-    listed = existing(store).corrections.matching(Filter(src, tgt, author=author))
-    pairs = [(one.correction.src, one.correction.tgt) for one in reversed(listed) if one.state in ("own", "shared")]
-    if not pairs:
-        raise Error.EMPTY(f"no corrections from {src} to {tgt}", file=store)
+    pairs = [(one.correction.src, one.correction.tgt) for one in _used(store, (src, tgt), author)]
     with writing(output):
         atomic_io.replace_bytes(output, tmx_of(pairs, src, tgt))
     say(f"{output}: {len(pairs):,} corrections")
+
+
+def read_corrections(file: Path, run: Path) -> GivenCorrections:
+    """The corrections between the languages of a run: of a file of pairs, or of a server's store."""
+    if not is_store(file):
+        return GivenCorrections.read(file, run)
+    pairs = [
+        Pair(
+            one.id,
+            one.correction.src,
+            one.correction.tgt,
+            approved=one.state == "shared",
+            changed=f"{one.created:020.3f}",
+        )
+        for one in _used(file, languages_of(check_run_dir(run)))
+    ]
+    return GivenCorrections(file, settled(pairs, file))
+
+
+def _used(store: Path, languages: tuple[str, str], author: str | None = None) -> list[KeptCorrection]:
+    """The corrections in force, the oldest first, without those that wait for a review or did not pass it."""
+    listed = existing(store).corrections.matching(Filter(*languages, author=author))
+    used = [one for one in reversed(listed) if one.state in ("own", "shared")]
+    if not used:
+        raise Error.EMPTY(f"no corrections from {languages[0]} to {languages[1]}", file=store)
+    return used
 
 
 @app.command("list")

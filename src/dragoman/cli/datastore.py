@@ -5,12 +5,16 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Run, Which
+from dragoman.cli.corrections import read_corrections
+from dragoman.cli.options import CORRECTIONS_HELP, Device, Run, Which
 from dragoman.experiments.datastore import make_datastore
 
 
 def datastore(
     run: Run,
+    corrections: Annotated[
+        Path | None, typer.Argument(metavar="[CORRECTIONS]", help=CORRECTIONS_HELP, show_default=False)
+    ] = None,
     src: Annotated[Path | None, typer.Option(help="Source text. [default: the run's training text]")] = None,
     tgt: Annotated[Path | None, typer.Option(help="Its translations.")] = None,
     valid_src: Annotated[
@@ -26,14 +30,26 @@ def datastore(
     """Make a datastore of a text: `translate --datastore` looks up before each token what was said in similar places
     of it (nearest-neighbour translation). Nothing is trained.
 
-    Of other text than the run was trained on, it takes the run to another domain.
+    Of other text than the run was trained on, it takes the run to another domain. Of corrections, ten or two hundred,
+    it takes their words to other sentences that are like them: the weight of what is looked up falls with the distance,
+    and text that is unlike all of them is translated as before.
 
     Example: dragoman datastore runs/mine --src manual.de --tgt manual.en -o manuals
+
+    Example: dragoman datastore runs/mine corrections.tmx -o runs/mine/corrections
     """
     folder = output or run / "datastore"
-    store = make_datastore(run, folder, src=src, tgt=tgt, valid=(valid_src, valid_tgt), which=which, device=device)
+    given = None if corrections is None else read_corrections(corrections, run)
+    valid = valid_src, valid_tgt
+    store = make_datastore(run, folder, corrections=given, src=src, tgt=tgt, valid=valid, which=which, device=device)
     found = store.config
     typer.echo(f"{found.tokens:,} tokens of {found.pairs:,} pairs in {folder}")
+    if found.reach:
+        typer.echo(
+            f"{found.k} neighbours, weight {found.weight} at no distance, 0 from {found.reach:.3g} on: looked up among "
+            f"the others, corrections have {found.nats_with:.4f} nats a token with it, {found.nats:.4f} without"
+        )
+        return
     if found.weight:
         typer.echo(f"{found.k} neighbours, temperature {found.temperature:.3g}, weight {found.weight}")
     typer.echo(

@@ -39,7 +39,7 @@ Datastores = Annotated[
     list[Path] | None,
     typer.Option(
         "--datastore",
-        help="Look up each token in this folder, which `dragoman datastore RUN` makes; repeat for runs of an ensemble.",
+        help="Look up each token in this folder, which `dragoman datastore RUN` makes; repeat for several runs.",
     ),
 ]
 BeamSize = Annotated[int | None, typer.Option(help="Hypotheses kept in search; 1 is greedy. [default: the recipe's]")]
@@ -80,6 +80,9 @@ def given(**options: Any) -> dict[str, Any]:
     """The options that were given on the command line; for the others the recipe decides."""
     return {name: value for name, value in options.items() if value is not None}
 
+
+CORRECTIONS_HELP = "Corrections: a server's store, a TMX (`dragoman corrections`), XLIFF, PO, or two columns."
+TheCorrections = Annotated[Path, typer.Argument(metavar="CORRECTIONS", help=CORRECTIONS_HELP, show_default=False)]
 
 Lora = Annotated[
     int | None,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.options import Datastores
 from dragoman.errors import Error, not_installed
 from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
@@ -34,6 +35,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="Threads that translate
 RootPath = Annotated[
     str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)
 ]
+MetricsKey = Annotated[str, typer.Option(envvar="DRAGOMAN_METRICS_KEY", help="What /metrics asks for as a bearer.")]
 WorkFolder = Annotated[
     Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
 ]
@@ -61,6 +63,7 @@ def serve(
     precision: Precision = None,
     threads: Threads = None,
     store: StoreFile = None,
+    datastore: Datastores = None,
     key_required: Annotated[bool, typer.Option("--key-required", help="Serve clients with an API key alone.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of a client without a key; 0: no limit.")] = 0,
     characters: Annotated[int, typer.Option(min=1, help="Characters of a text, at most.")] = 5000,
@@ -71,9 +74,7 @@ def serve(
     corrections: Corrections = None,
     corrections_without_key: CorrectionsWithoutKey = False,
     no_corrections: Annotated[bool, typer.Option("--no-corrections", help="The same as --corrections off.")] = False,
-    metrics_key: Annotated[
-        str, typer.Option(envvar="DRAGOMAN_METRICS_KEY", help="What /metrics asks for as a bearer.")
-    ] = "",
+    metrics_key: MetricsKey = "",
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
     ] = False,
@@ -106,7 +107,7 @@ def serve(
         ),
         key_required, metrics_key, _mode(corrections, no_corrections, corrections_without_key),
         corrections_without_key, is_loopback(host) and not behind_proxy, allowed_host or (),
-        documents=not no_documents, work_folder=work_folder, root_path=root_path,
+        documents=not no_documents, work_folder=work_folder, root_path=root_path, datastores=datastore or (),
     )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)
 

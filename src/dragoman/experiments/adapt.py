@@ -1,18 +1,22 @@
 """The work of `dragoman adapt`: a run trained on what people corrected, and handed over only if that did it good."""
 
 import math
+import re
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from dragoman import config
 from dragoman.analysis.report import write_report
 from dragoman.errors import Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare_models
+from dragoman.experiments.corrections import Corrections
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.pipeline.memory import settled_pairs
+from dragoman.pipeline.sentence_pairs import with_sentences
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import check_run_dir
@@ -26,10 +30,9 @@ ENOUGH_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
 """A third of an epoch are corrections, if there are enough."""
-FOR_FEW = (
-    "few are better looked up than learnt: `dragoman datastore` makes a `datastore` of them for `dragoman translate`, "
-    "whose `memory` says the same texts again"
-)
+LONGER = 3
+"""Times the steps that corrections which were not learnt are given in the next try."""
+HELD_OUT, LEARNT = "corrections held out", "corrections learnt"
 GENERAL = 4000
 """General pairs that are mixed in, at most, so that nothing is forgotten."""
 VALIDATION = 1000
@@ -45,10 +48,17 @@ class Adaptation:
 
 
 def adapt(
-    run: Path, corrections: Path, output: Path, *, device: str = "auto", seed: int = 1, lora: int | None = None
+    run: Path,
+    corrections: Corrections,
+    output: Path,
+    *,
+    device: str = "auto",
+    seed: int = 1,
+    lora: int | None = None,
+    steps: int | None = None,
 ) -> Adaptation:
     """Train a run (or an adapter of it, of rank `lora`) on corrections, mixed with the text that it was trained on, and
-    compare the two.
+    compare the two. `steps` of the training; None: as many as suit so much text.
 
     The new run is `output` if it is better on the corrections and no worse on the validation set, by the tests of
     `dragoman compare`; else it lies in `output`.refused.
@@ -59,12 +69,11 @@ def adapt(
     refused = output.with_name(output.name + ".refused")
     if output.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run with -o", file=output)
-    corpus = corpus_settings(old)
-    languages = (corpus.src_lang, corpus.tgt_lang)
-    pairs = settled_pairs(corrections, languages)
+    corpus, pairs, given = corpus_settings(old), corrections.pairs, _Given(run, corrections.file)
     if len(pairs) < FEWEST:
-        too_few = f"{len(pairs)} corrections from {' to '.join(languages)}: too few to learn from"
-        raise Error.TOO_FEW(too_few, f"{FEWEST - len(pairs)} more are needed; {FOR_FEW}", file=corrections)
+        too_few = f"{len(pairs)} corrections from {corpus.src_lang} to {corpus.tgt_lang}: too few to learn from"
+        hint = f"{FEWEST - len(pairs)} more are needed; {given.for_few()}"
+        raise Error.TOO_FEW(too_few, hint, file=corrections.file)
     held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
     learnt = [pair for pair in pairs if pair not in held]
     general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
@@ -77,33 +86,51 @@ def adapt(
     if not general:
         say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
     building = output.with_name(output.name + ".building")
-    with TemporaryDirectory(prefix="dragoman-adapt-") as folder:
-        text = {"own": learnt, "general": general, "valid": validation}
-        files = {name: _written(pairs, Path(folder) / name) for name, pairs in text.items()}
-        recipe = fine_tuning_recipe(
-            str(old),
-            *files["own"],
-            str(building),
-            general=FilesSource(src=files["general"][0], tgt=files["general"][1]) if general else None,
-            course=COURSE,
-            adapter=None if lora is None else {"r": lora},
-            valid=files["valid"],
-            languages=languages,
-            doctor="skip",
-        )
-        settings = config.parse(recipes.TranslationRecipe, {**recipe, "device": device, "seed": seed}, "corrections")
-        atomic_io.remove(building)
-        result = recipes.run(settings, report=write_report)
-    if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
-        raise Error.INTERRUPTED("stopped: nothing is handed over")
-    sets = {"corrections held out": held, "corrections learnt": learnt, "validation": validation}
+    others = {src for src, _ in held}
+    own = [pair for pair in with_sentences(learnt, (corpus.src_lang, corpus.tgt_lang)) if pair[0] not in others]
+    text = {"own": own, "general": general, "valid": validation}
+    options = {"device": device, "seed": seed}
+    course = COURSE if steps is None else replace(COURSE, steps=(steps, steps))
+    taken = _trained(old, building, text, course, None if lora is None else {"r": lora}, options)
+    sets = {HELD_OUT: held, LEARNT: learnt, "validation": validation}
     compared = _compared(old, building, sets, device)
-    refusal = _refusal(compared)
+    refusal = _refusal(compared, taken, given)
     final = refused if refusal else output
     with writing(final):
         atomic_io.remove(refused)
         building.rename(final)
     return Adaptation(final, compared, refusal)
+
+
+def _trained(
+    old: Path,
+    building: Path,
+    text: dict[str, Pairs],
+    course: Course,
+    adapter: dict[str, Any] | None,
+    options: dict[str, Any],
+) -> int:
+    """Train the new run in a folder. Returns the steps of its training."""
+    corpus = corpus_settings(old)
+    with TemporaryDirectory(prefix="dragoman-adapt-") as folder:
+        files = {name: _written(pairs, Path(folder) / name) for name, pairs in text.items()}
+        recipe = fine_tuning_recipe(
+            str(old),
+            *files["own"],
+            str(building),
+            general=FilesSource(src=files["general"][0], tgt=files["general"][1]) if text["general"] else None,
+            course=course,
+            adapter=adapter,
+            valid=files["valid"],
+            languages=(corpus.src_lang, corpus.tgt_lang),
+            doctor="skip",
+        )
+        settings = config.parse(recipes.TranslationRecipe, {**recipe, **options}, "corrections")
+        atomic_io.remove(building)
+        result = recipes.run(settings, report=write_report)
+    if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
+        raise Error.INTERRUPTED("stopped: nothing is handed over")
+    return settings.training.max_steps
 
 
 def _compared(old: Path, new: Path, sets: dict[str, Pairs], device: str) -> list[Compared]:
@@ -115,13 +142,38 @@ def _compared(old: Path, new: Path, sets: dict[str, Pairs], device: str) -> list
     return compared
 
 
-def _refusal(compared: Sequence[Compared]) -> str:
+def _refusal(compared: Sequence[Compared], steps: int, given: "_Given") -> str:
+    """The reason why a run that was trained for so many steps is not handed over, and what would help; empty: it is."""
     first, validation = compared[0], compared[-1]
+    learnt = next(one for one in compared if one.name == LEARNT)
     if first.verdict != "better":
-        return f"it is not surely better on the {first.name}; {_more_needed(first)}; {FOR_FEW}"
+        lacks = [] if first is learnt else [_more_needed(first)]
+        if learnt.verdict != "better":
+            lacks.append(f"not even those learnt are said, and a longer time may help: {given.again(LONGER * steps)}")
+        return f"it is not surely better on the {first.name}; {'; '.join(lacks)}; {given.for_few()}"
     if validation.verdict == "worse":
-        return "it is worse on the validation set"
+        shorter = f"a shorter time forgets less: {given.again(max(1, steps // LONGER))}"
+        return f"it is worse on the validation set; {shorter}; a datastore forgets nothing: {given.for_few()}"
     return ""
+
+
+class _Given(NamedTuple):
+    """The run and the file that `adapt` was given, for commands that people may type."""
+
+    run: Path
+    file: Path
+
+    def again(self, steps: int) -> str:
+        """The command for another try."""
+        return self._named(f"dragoman adapt RUN FILE --steps {steps}")
+
+    def for_few(self) -> str:
+        """The way for corrections that are too few to learn from."""
+        made = "few are better looked up: dragoman datastore RUN FILE -o RUN/corrections"
+        return self._named(f"{made}, then " + "dragoman translate RUN --datastore RUN/corrections")
+
+    def _named(self, text: str) -> str:
+        return re.sub("RUN|FILE", lambda match: shlex.quote(str(getattr(self, match[0].lower()))), text)
 
 
 def _more_needed(compared: Compared) -> str:

@@ -1,13 +1,15 @@
-"""The datastore of a run: made of its training text or of other pairs, tuned on its validation text."""
+"""The datastore of a run: made of its training text, of other pairs or of corrections, tuned on its validation text."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import Error
-from dragoman.inference.nearest_neighbours import Datastore, build, tuned
+from dragoman.experiments.corrections import Corrections
+from dragoman.inference.nearest_neighbours import Datastore, build, tuned, tuned_by_itself
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Ids
+from dragoman.pipeline.sentence_pairs import sentence_pairs
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import replaced
@@ -23,14 +25,17 @@ def make_datastore(
     run: Path,
     folder: Path,
     *,
+    corrections: Corrections | None = None,
     src: Path | None = None,
     tgt: Path | None = None,
     valid: tuple[Path | None, Path | None] = (None, None),
     which: str = "best",
     device: str = "auto",
 ) -> Datastore:
-    """Read the run's training pairs, or files, into a datastore in a new folder, and choose its mixture by the run's
-    validation pairs, or by the files `valid`.
+    """Read the run's training pairs, or `src` and `tgt`, into a datastore in a new folder, and choose its mixture by
+    the run's validation pairs, or by the files `valid`.
+
+    Of `corrections` few are enough: they are looked up where a text is like them, and other text stays as it is.
 
     Raises DragomanError where there are no pairs, or the folder is there already.
     """
@@ -39,14 +44,26 @@ def make_datastore(
         raise Error.ALREADY_THERE("is there already", "choose another folder with -o, or remove it", file=folder)
     recipe: Any = recipes.of_run(run)
     translator = SearchTranslator.load(run, which=which, device=device)
-    read = _encoded(translator, _pairs(src, tgt, "`src` and `tgt`") or recipe.corpus.train.pairs())
-    held_out = _pairs(*valid, "`valid_src` and `valid_tgt`") or recipe.corpus.valid.pairs()
-    store = build(translator.model, read, checkpoint.inference_digest(checkpoint.select(run, which)))
-    tuning = _encoded(translator, held_out)
+    weights = checkpoint.inference_digest(checkpoint.select(run, which))
+    given, held_out = _pairs(src, tgt, "`src` and `tgt`"), _pairs(*valid, "`valid_src` and `valid_tgt`")
+    tuning = _encoded(translator, held_out or recipe.corpus.valid.pairs())
     if not tuning:
         raise Error.EMPTY("there is no validation pair to choose the mixture by: `valid_src` and `valid_tgt`")
-    say(f"choosing the mixture by {min(len(tuning), MOST_TUNED_ON):,} validation pairs")
-    store = tuned(store, translator.model, tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))])
+    tuning = tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))]
+    if corrections is None:
+        store = build(translator.model, _encoded(translator, given or recipe.corpus.train.pairs()), weights)
+        say(f"choosing the mixture by {len(tuning):,} validation pairs")
+        store = tuned(store, translator.model, tuning)
+    elif given is not None:
+        raise Error.CONFLICT("`src` and `tgt`: not with corrections", "make a datastore of either")
+    else:
+        languages = recipe.corpus.src_lang, recipe.corpus.tgt_lang
+        groups = [
+            _encoded(translator, _as_pairs([pair, *sentence_pairs(*pair, languages)])) for pair in corrections.pairs
+        ]
+        groups = [group for group in groups if group]
+        store = build(translator.model, [ids for group in groups for ids in group], weights, corrections=True)
+        store = tuned_by_itself(store, translator.model, groups, tuning)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with replaced(folder) as partial:
         store.save(partial)
@@ -57,6 +74,10 @@ def _pairs(src: Path | None, tgt: Path | None, names: str) -> Iterable[Pair] | N
     if (src is None) != (tgt is None):
         raise Error.MISSING_OPTION(f"{names}", "give both, or none")
     return None if src is None else FilesSource(src=str(src), tgt=str(tgt)).pairs()
+
+
+def _as_pairs(pairs: Iterable[tuple[str, str]]) -> Iterable[Pair]:
+    return (Pair(number, src, tgt) for number, (src, tgt) in enumerate(pairs, start=1))
 
 
 def _encoded(translator: SearchTranslator, pairs: Iterable[Pair]) -> list[Ids]:

@@ -7,19 +7,24 @@ Translation", equations 3 and 4):
 
     p(y) = (1 - weight) * p_model(y)  +  weight * sum of softmax(-distance² / temperature) over neighbours that say y
 
+In a datastore of a few corrections the weight falls with the distance of the nearest key, linearly, to nothing at
+`reach`. The share of a neighbour whose token the model says by itself is the model's, and all of them are where that is
+most. So text that is unlike them all is translated as without it, and what was not corrected speaks against what was.
+(Zheng et al. 2021, "Adaptive Nearest Neighbor Machine Translation", learn such weights from many pairs; of few, the
+distances of other text say what is near.)
+
 The weights of the model stay as they are. Distances are looked up in an inverted file of faiss, which looks at the
 PROBES nearest of its lists alone, row by row: what a row finds does not depend on the others.
 """
 
 import copy
-import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,6 +57,12 @@ ROWS_AT_ONCE = 16
 neighbours."""
 COUNTS, TEMPERATURES, WEIGHTS = (4, 8, 16, 32, 64), (0.1, 0.2, 0.5, 1.0, 2.0), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """The values that are tried; temperatures as parts of the usual distance of the nearest key."""
+FEW_COUNT, FEW_WEIGHTS, REACHES = 8, (0.5, 0.7, 0.9), (0.05, 0.1, 0.2, 0.3)
+"""Those for a datastore of corrections; reaches as parts of other text that have a key within them."""
+FEW_ROWS = 2000
+"""Tokens of corrections that are looked up among the other corrections, at most."""
+OWN = -1
+"""In the place of a token that the model says by itself before it."""
 
 
 @settings
@@ -63,8 +74,11 @@ class DatastoreConfig:
     pairs: int  #: Pairs of text in it.
     tokens: int  #: Target tokens in it.
     k: int = Field(default=8, ge=1)  #: Neighbours of each token.
-    temperature: float = Field(default=10.0, gt=0)  #: Of the distances; more spreads wider.
+    temperature: float = Field(
+        default=10.0, gt=0
+    )  #: Of the distances, with `reach` in parts of the nearest; more spreads wider.
     weight: float = Field(default=0.0, ge=0, lt=1)  #: Share of the neighbours in the mixture.
+    reach: float | None = Field(default=None, gt=0)  #: Squared distance at which the weight is 0; none: it never falls.
     nats: float = 0.0  #: Loss a token on the text that it was tuned on, without neighbours.
     nats_with: float = 0.0  #: The same with them.
 
@@ -109,19 +123,46 @@ class NearestNeighbours(nn.Module):
         settings = self.datastore.config
         rows = hidden.detach().reshape(-1, hidden.size(-1)).float().cpu().numpy()
         distances, tokens = self.datastore.nearest(np.nan_to_num(rows), settings.k)
-        said = torch.from_numpy(tokens.astype(np.int64)).to(own.device)  # (rows, k)
-        shares = torch.from_numpy(-distances / settings.temperature).softmax(dim=-1).to(own)
+        is_own = torch.from_numpy(tokens == OWN)  # (rows, k)
+        said = torch.from_numpy(np.maximum(tokens, 0).astype(np.int64)).to(own.device)
+        shares = torch.from_numpy(-scaled(distances, settings)).softmax(dim=-1)
+        given = 1 - torch.where(is_own, shares, 0.0).sum(dim=1)
+        shares = torch.where(is_own, 0.0, shares).to(own)
         near = torch.zeros(len(rows), own.size(-1)).to(own).scatter_add_(1, said, shares).gather(1, said)
-        mixed = own.flatten(0, -2) + math.log1p(-settings.weight)
-        both = torch.logaddexp(mixed.gather(1, said), near.log() + math.log(settings.weight or 1e-30))
+        weight = torch.from_numpy(weights(distances, given.numpy(), settings))
+        mixed = own.flatten(0, -2) + (-weight * given)[:, None].log1p().to(own)
+        both = torch.logaddexp(mixed.gather(1, said), near.log() + weight[:, None].log().to(own))
         return mixed.scatter(1, said, both).view_as(own)  # a token that neighbours say twice is given its sum twice
+
+
+def scaled(distances: Float[np.ndarray, "rows k"], settings: DatastoreConfig) -> Float[np.ndarray, "rows k"]:
+    """Squared distances by the temperature: -log of each neighbour's share, but for a constant of the row."""
+    if settings.reach is None:
+        return distances / settings.temperature
+    return distances / (settings.temperature * np.maximum(distances[:, :1], 1e-9))  # what is the same counts alone
+
+
+def weights(
+    distances: Float[np.ndarray, "rows k"], given: Float[np.ndarray, " rows"], settings: DatastoreConfig
+) -> Float[np.ndarray, " rows"]:
+    """The neighbours' weight in each row, by the squared distance of its nearest key and by the share of those
+    neighbours that give a token: none where most say the model's own.
+    """
+    if settings.reach is None:
+        return np.full(len(given), settings.weight)
+    return settings.weight * np.clip(1 - distances[:, 0] / settings.reach, 0.0, 1.0) * (given > 0.5)
+
+
+def settings_of(folder: Path) -> DatastoreConfig:
+    """The settings of a datastore. Raises DragomanError where there is none."""
+    if not (folder / SETTINGS).is_file():
+        raise Error.MISSING_FILE("no datastore is there", f"dragoman datastore RUN -o {folder}", file=folder)
+    return config.parse(DatastoreConfig, read_json(folder / SETTINGS, dict), str(folder / SETTINGS))
 
 
 def load(folder: Path) -> Datastore:
     """The datastore in a folder. Raises DragomanError where there is none, or it is damaged."""
-    if not (folder / SETTINGS).is_file():
-        raise Error.MISSING_FILE("no datastore is there", f"dragoman datastore RUN -o {folder}", file=folder)
-    found = config.parse(DatastoreConfig, read_json(folder / SETTINGS, dict), str(folder / SETTINGS))
+    found = settings_of(folder)
     try:
         index, tokens = _faiss().read_index(str(folder / INDEX)), np.load(folder / TOKENS, allow_pickle=False)
     except (OSError, RuntimeError, ValueError) as error:
@@ -129,6 +170,20 @@ def load(folder: Path) -> Datastore:
     if not index.ntotal == len(tokens) == found.tokens:
         raise Error.DAMAGED("is damaged, make it again (keys and tokens are not equally many)", file=folder)
     return Datastore(index, tokens, found)
+
+
+def by_run(folders: Sequence[Path], runs: Sequence[Path]) -> dict[Path, list[Path]]:
+    """The datastores in folders by the run, one of several, that each was made for.
+
+    Raises DragomanError for one that was made for none of them.
+    """
+    runs_of = {checkpoint.inference_digest(checkpoint.select(run)): run for run in runs if folders}
+    found: dict[Path, list[Path]] = {}
+    for folder in folders:
+        if (weights := settings_of(folder).weights) not in runs_of:
+            raise Error.MISMATCH("was made with other weights than any of these runs'", "make it again", file=folder)
+        found.setdefault(runs_of[weights], []).append(folder)
+    return found
 
 
 def load_all(
@@ -169,8 +224,9 @@ def _looking_up(model: Seq2SeqModel, store: Datastore) -> Seq2SeqModel:
     return _with_output(model, NearestNeighbours(_output(model), store))
 
 
-def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str) -> Datastore:
-    """The datastore of (source ids, target ids), whose mixture is not tuned yet.
+def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str, *, corrections: bool = False) -> Datastore:
+    """The datastore of (source ids, target ids), whose mixture is not tuned yet. Of `corrections` those tokens alone
+    count that the model does not say by itself.
 
     Raises DragomanError for a text without a token.
     """
@@ -183,8 +239,8 @@ def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str) -> Datastore:
     states, tokens, waiting = _states(model, [pairs[row] for row in order]), [], []
     index = faiss.index_factory(_d_model(model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
     with Progress("reading", total) as bar:
-        for hidden, said in states:
-            tokens.append(said)
+        for hidden, said, _ in states:
+            tokens.append(np.where(_greedy(model, hidden) == said, OWN, said) if corrections else said)
             bar.advance(len(said))
             if index.is_trained:
                 index.add(hidden)
@@ -204,32 +260,107 @@ def tuned(datastore: Datastore, model: Seq2SeqModel, pairs: Sequence[Ids]) -> Da
 
     Weight 0 where none is better than the model alone.
     """
-    output, device = _output(model), _device(model)
-    own, right, distances = [], [], []
-    for hidden, said in _states(model, pairs):
-        with torch.inference_mode():
-            log_probs = output(torch.from_numpy(hidden).to(device)).log_softmax(-1, dtype=torch.float32)
-        own.append(log_probs.cpu().numpy()[np.arange(len(said)), said].astype(np.float64))
-        found, tokens = datastore.nearest(hidden, max(COUNTS))
-        distances.append(found.astype(np.float64))
-        right.append(tokens == said[:, None])
-    probs, away, hits = np.exp(np.concatenate(own)), np.concatenate(distances), np.concatenate(right)
+    read = _read(model, pairs)
+    away, tokens = datastore.nearest(read.states, max(COUNTS))
+    looked_up = _LookedUp(read.probs, away.astype(np.float64), tokens == read.tokens[:, None], tokens == OWN)
     usual = float(np.median(away[:, 0])) or float(away[np.isfinite(away)].mean()) or 1.0
-    best = replace(datastore.config, weight=0.0, nats=-float(np.log(probs).mean()))
-    best = replace(best, nats_with=best.nats)
+    best = replace(datastore.config, weight=0.0, nats=looked_up.nats(), nats_with=looked_up.nats())
     for k in COUNTS:
         for part in TEMPERATURES:
-            shares = np.exp((away[:, :1] - away[:, :k]) / (part * usual))
-            near = (shares * hits[:, :k]).sum(axis=1) / shares.sum(axis=1)
             for weight in WEIGHTS:
-                nats = -float(np.log((1 - weight) * probs + weight * near).mean())
-                if nats < best.nats_with:
-                    best = replace(best, k=k, temperature=part * usual, weight=weight, nats_with=nats)
+                tried = replace(best, k=k, temperature=part * usual, weight=weight)
+                if (nats := looked_up.nats(tried)) < best.nats_with:
+                    best = replace(tried, nats_with=nats)
     return replace(datastore, config=best)
 
 
-def _states(model: Seq2SeqModel, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(hidden states before the target tokens, the tokens), batch by batch, `</s>` among them."""
+def tuned_by_itself(
+    datastore: Datastore, model: Seq2SeqModel, corrections: Sequence[Sequence[Ids]], other: Sequence[Ids]
+) -> Datastore:
+    """The datastore of corrections, each of one pair or more, with a mixture whose weight falls with the distance.
+
+    `other` text, which is to stay as it is, says what is near: the reach is one within which few of its tokens have a
+    key. Which one, and the weight, is chosen by the likelihood of each correction when it is looked up among the
+    others; where no choice helps that, they have little in common, and it is the shortest reach.
+    """
+    near = datastore.nearest(_read(model, other).states, 1)[0][:, 0]
+    reaches = [max(float(reach), 1e-6) for reach in np.quantile(near, REACHES)]
+    read = _read(model, [pair for pairs in corrections for pair in pairs])
+    owners = np.repeat(np.arange(len(corrections)), [len(pairs) for pairs in corrections])[read.rows]
+    looked_up = _among_others(read, owners)
+    config = replace(datastore.config, k=FEW_COUNT, temperature=1.0, nats=looked_up.nats())
+    choices = [replace(config, weight=weight, reach=reach) for reach in reaches for weight in FEW_WEIGHTS]
+    best = min(choices, key=looked_up.nats)
+    if looked_up.nats(best) >= config.nats:
+        best = replace(config, weight=max(FEW_WEIGHTS), reach=reaches[0])
+    return replace(datastore, config=replace(best, nats_with=looked_up.nats(best)))
+
+
+class _Read(NamedTuple):
+    """The target tokens of some pairs as a model reads them."""
+
+    states: Float[np.ndarray, "tokens d_model"]
+    tokens: Int[np.ndarray, " tokens"]
+    probs: Float[np.ndarray, " tokens"]
+    """The model's probability of each."""
+    own: np.ndarray
+    """True where the model says it by itself."""
+    rows: Int[np.ndarray, " tokens"]
+    """The pair of each."""
+
+
+class _LookedUp(NamedTuple):
+    """Tokens, the squared distances of their nearest keys, and whether those say the token, or the model's own."""
+
+    probs: Float[np.ndarray, " tokens"]
+    distances: Float[np.ndarray, "tokens k"]
+    hits: np.ndarray
+    own: np.ndarray
+
+    def nats(self, config: DatastoreConfig | None = None) -> float:
+        """The loss a token, of a mixture or of the model alone."""
+        if not len(self.probs):
+            return 0.0
+        if config is None:
+            return -float(np.log(self.probs).mean())
+        away, hits, own = (part[:, : config.k] for part in self[1:])
+        logs = scaled(away, config)
+        shares = np.exp(logs[:, :1] - logs)
+        near, given = ((shares * part).sum(axis=1) / shares.sum(axis=1) for part in (hits & ~own, ~own))
+        weight = weights(away, given, config)
+        return -float(np.log((1 - weight * given) * self.probs + weight * near).mean())
+
+
+def _read(model: Seq2SeqModel, pairs: Sequence[Ids]) -> _Read:
+    output, device = _output(model), _device(model)
+    parts = []
+    for hidden, said, rows in _states(model, pairs):
+        with torch.inference_mode():
+            log_probs = output(torch.from_numpy(hidden).to(device)).log_softmax(-1, dtype=torch.float32)
+        probs = np.exp(log_probs.cpu().numpy()[np.arange(len(said)), said].astype(np.float64))
+        parts.append(_Read(hidden, said, probs, log_probs.argmax(dim=-1).cpu().numpy() == said, rows))
+    return _Read(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _among_others(read: _Read, owners: Int[np.ndarray, " tokens"]) -> _LookedUp:
+    """Tokens of corrections, FEW_ROWS at most, looked up among the keys of all other corrections."""
+    count = FEW_ROWS if (owners != owners[0]).any() else 0
+    chosen = np.random.default_rng(1).permutation(len(owners))[:count]
+    distances = np.full((len(chosen), FEW_COUNT), np.inf)
+    hits, own = np.zeros((2, *distances.shape), dtype=bool)
+    squares = (read.states**2).sum(axis=1)
+    for number, row in enumerate(chosen):
+        away = np.maximum(squares + squares[row] - 2 * (read.states @ read.states[row]), 0.0)
+        away[owners == owners[row]] = np.inf
+        nearest = np.argsort(away, kind="stable")[:FEW_COUNT]
+        distances[number, : len(nearest)] = away[nearest]
+        hits[number, : len(nearest)] = read.tokens[nearest] == read.tokens[row]
+        own[number, : len(nearest)] = read.own[nearest]
+    return _LookedUp(read.probs[chosen], distances, hits, own)
+
+
+def _states(model: Seq2SeqModel, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(hidden states before the target tokens, the tokens, their pairs), batch by batch, `</s>` among them."""
     device, model = _device(model), _with_output(model, nn.Identity())
     model.eval()
     for start in range(0, len(pairs), 4096):
@@ -239,7 +370,15 @@ def _states(model: Seq2SeqModel, pairs: Sequence[Ids]) -> Iterator[tuple[np.ndar
             with torch.inference_mode():
                 hidden = model(*(part.to(device) for part in (batch.src, batch.src_mask, batch.tgt_in)))
             real = batch.tgt_out != PAD_ID
-            yield hidden.float().cpu()[real].numpy(), batch.tgt_out[real].numpy().astype(np.int32)
+            owners = np.repeat(start + np.array(rows), real.sum(dim=1).numpy())
+            yield hidden.float().cpu()[real].numpy(), batch.tgt_out[real].numpy().astype(np.int32), owners
+
+
+def _greedy(model: Seq2SeqModel, hidden: np.ndarray) -> np.ndarray:
+    """The most probable token after each state."""
+    with torch.inference_mode():
+        logits: Tensor = _output(model)(torch.from_numpy(hidden).to(_device(model)))
+    return logits.argmax(dim=-1).cpu().numpy()
 
 
 def _output(model: Seq2SeqModel) -> nn.Module:

@@ -9,7 +9,7 @@ import itertools
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -286,8 +286,13 @@ def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str
     Of several translations of one source one is kept, and their number told.
     """
     source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
+    return settled(source.between(languages), path)
+
+
+def settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
+    """The pairs of a file that are not blank, one of each source; the number of those with several is told."""
     by_source: dict[str, list[Pair]] = {}
-    for pair in source.between(languages):
+    for pair in pairs:
         if pair.src.strip() and pair.tgt.strip():
             by_source.setdefault(_spaced(pair.src), []).append(pair._replace(tgt=in_one_line(pair.tgt)))
     kept, conflicts = [], []

@@ -22,6 +22,14 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 Migration = Callable[[sqlite3.Connection], None]
 
 
+def is_store(path: Path) -> bool:
+    """True for an SQLite file."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(16) == b"SQLite format 3\0"
+
+
 class Database:
     """The file. Threads may share it, and other processes may read and write it too."""
 

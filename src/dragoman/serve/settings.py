@@ -96,3 +96,5 @@ class Settings:
     patience: Patience = field(default_factory=Patience)
     root_path: str = ""
     """The path that the server stands under, behind a proxy: `/translate`."""
+    datastores: Sequence[Path] = ()
+    """Folders of `dragoman datastore`, each of one of the runs."""

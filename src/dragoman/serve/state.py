@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError, Error
+from dragoman.inference.nearest_neighbours import by_run
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import Seq2SeqModel
 from dragoman.pipeline.options import TranslateOptions
@@ -142,6 +143,7 @@ class Server:
                 precision=settings.precision,
                 threads=threads,
                 base=self._base(path),
+                datastores=by_run(settings.datastores, settings.runs).get(path, ()),
             )
         )
         run = self._as_variant(run)
