@@ -4,11 +4,16 @@ Every target word was produced by some source word of its sentence. Expectation 
 few rounds of both, words that come together by chance have lost to those that translate each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
+from dragoman.errors import Error, writing
+from dragoman.runs.atomic_io import replace_bytes
 from dragoman.text.words import folded
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -16,6 +21,9 @@ IntArray = np.ndarray[Any, np.dtype[Any]]
 ROUNDS = 4
 FEWEST = 2
 """Sentences that a word must be in for anything to be said of it."""
+
+KEPT = 0.01
+"""The least probability that is kept in a file."""
 
 MOST_PAIRS = 100_000
 """Pairs that an aligner learns its lexicons from, at most: all their words beside each other are held in memory."""
@@ -83,6 +91,24 @@ class Lexicon:
             seen[[self._tgt[word] for word in set(tgt)]] += 1
         self._seen = seen
 
+    def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
+        """The lexicon for a file, without what is improbable: arrays whose names begin with `name`."""
+        probable = self._probability >= KEPT
+        texts = ("\n".join(side).encode() for side in (self._src, self._tgt))
+        src, tgt = (np.frombuffer(text, np.uint8) for text in texts)
+        values = self._keys[probable], self._probability[probable].astype(np.float32), self._seen
+        return dict(zip(_arrays(name), (src, tgt, *values), strict=True))
+
+    @classmethod
+    def of_arrays(cls, stored: Mapping[str, np.ndarray[Any, Any]], name: str) -> Self:
+        """A lexicon that `arrays` wrote."""
+        lexicon = cls([])
+        src, tgt, lexicon._keys, lexicon._probability, lexicon._seen = (stored[one] for one in _arrays(name))
+        lexicon._src, lexicon._tgt = (
+            {word: number for number, word in enumerate(side.tobytes().decode().split("\n"))} for side in (src, tgt)
+        )
+        return lexicon
+
     def frequency(self, word: str) -> int:
         """The number of target sentences that have the word."""
         return int(self._seen[self._tgt[word]]) if word in self._tgt else 0
@@ -126,6 +152,23 @@ class WordAligner:
         self._to_tgt = Lexicon.of_words([([_NULL, *_lower(src)], _lower(tgt)) for src, tgt in pairs])
         self._to_src = Lexicon.of_words([([_NULL, *_lower(tgt)], _lower(src)) for src, tgt in pairs])
 
+    def save(self, path: Path) -> None:
+        """Write the lexicons. Raises DragomanError when the disk refuses."""
+        arrays = {**self._to_tgt.arrays("to_tgt"), **self._to_src.arrays("to_src")}
+        with writing(path):
+            replace_bytes(path, save(arrays))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote. Raises DragomanError for a damaged file."""
+        aligner = cls([])
+        try:
+            stored = load(path.read_bytes())
+            aligner._to_tgt, aligner._to_src = (Lexicon.of_arrays(stored, name) for name in ("to_tgt", "to_src"))
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise Error.DAMAGED(f"cannot be read: {error}", "train the run again", file=path) from error
+        return aligner
+
     def links(self, src: Sequence[str], tgt: Sequence[str]) -> list[tuple[int, int]]:
         """(source word, target word), from 0, of each link."""
         if not (src and tgt):
@@ -136,6 +179,10 @@ class WordAligner:
         agreed = 2 * forward * backward / np.maximum(forward + backward, 1e-12)
         best = (agreed == agreed.max(axis=1, keepdims=True)) | (agreed == agreed.max(axis=0, keepdims=True))
         return [(int(column), int(row)) for row, column in np.argwhere(best & (agreed >= SURE))]
+
+
+def _arrays(name: str) -> list[str]:
+    return [f"{name}_{part}" for part in ("src", "tgt", "keys", "probability", "seen")]
 
 
 def _posterior(lexicon: Lexicon, src: Sequence[str], tgt: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from rapidfuzz import fuzz, process
+from rapidfuzz import fuzz
 
 from dragoman.cancellation import check
 from dragoman.errors import Error
@@ -23,25 +22,19 @@ from dragoman.languages.invisible import in_one_line
 from dragoman.pipeline.sentence_pairs import sentence_pairs
 from dragoman.progress import say
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.alike import AlikeTexts, most_alike, uncased
 from dragoman.text.case import upper
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import source_of_file
 from dragoman.text.lookup import lookup_form
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
-from dragoman.text.words import folded
 
 LIKE = 0.75
 """The least similarity of an entry that is offered."""
 
 HINT = 0.85
 """The least similarity of an entry whose translation decides between those that are about as probable."""
-
-_CANDIDATES = 400
-"""Entries that are compared letter by letter, at most."""
-
-_POSTINGS = 50_000
-"""Entries of a word, at most, that are looked at once there are rarer ones."""
 
 _RECENT = 1000
 """Entries that came after the index was made, at most; with more it is made anew."""
@@ -92,7 +85,7 @@ class TranslationMemory:
         self._numbering = threading.Lock()
         for src in self._sources():
             self._note_numbers(src)
-        self._indexed: _Index | None = None
+        self._indexed: AlikeTexts | None = None
         """Made when it is needed: exact matches need none, and a million texts take seconds."""
         self._recent: tuple[str, ...] = ()
         """Sources that came after the index was made: they are compared one by one."""
@@ -155,7 +148,7 @@ class TranslationMemory:
         self._note_numbers(src)
         self._spelt[lookup_form(src)] = src
         if self._uncased is not None:
-            self._uncased[_uncased(src)] = src
+            self._uncased[uncased(src)] = src
         self._recent = (*self._recent, src)
         if len(self._recent) > _RECENT:
             self._indexed = None
@@ -171,11 +164,11 @@ class TranslationMemory:
             with self._numbering:
                 self._numbered[key].pop(src, None)
 
-    def _index(self) -> "tuple[_Index, tuple[str, ...]]":
+    def _index(self) -> tuple[AlikeTexts, tuple[str, ...]]:
         """The index, and the sources that are not in it. Either may hold sources whose entries were removed."""
         with self._changing:
             if self._indexed is None:
-                self._indexed, self._recent = _Index(list(self._sources())), ()
+                self._indexed, self._recent = AlikeTexts(list(self._sources())), ()
             return self._indexed, self._recent
 
     def __len__(self) -> int:
@@ -210,8 +203,8 @@ class TranslationMemory:
             return None
         with self._changing:
             if self._uncased is None:
-                self._uncased = {_uncased(src): src for src in self._sources()}
-            tgt = self._tgt(self._uncased.get(_uncased(text), ""))
+                self._uncased = {uncased(src): src for src in self._sources()}
+            tgt = self._tgt(self._uncased.get(uncased(text), ""))
         return None if tgt is None else upper(tgt, self.languages[1])
 
     def breaks_inside(self, before: str, after: str) -> bool:
@@ -231,14 +224,12 @@ class TranslationMemory:
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
         check()
-        form = _uncased(_spaced(text))
+        form = uncased(_spaced(text))
         index, recent = self._index()
         sources = (*(index.texts[row] for row in index.candidates(form, least)), *recent)
         entries = {src: tgt for src in sources if (tgt := self._tgt(src)) is not None}
-        found = process.extract(
-            form, {src: _uncased(src) for src in entries}, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least
-        )
-        return [Match(src, entries[src], score / 100) for _, score, src in found]
+        forms = {src: uncased(src) for src in entries}
+        return [Match(src, entries[src], similarity) for src, similarity in most_alike(form, forms, count, least)]
 
 
 class LayeredMemory:
@@ -341,59 +332,8 @@ def _with_numbers(src: str, tgt: str, text: str) -> str | None:
     return _NUMBER.sub(lambda match: changed[match.group()], tgt)
 
 
-def _uncased(text: str) -> str:
-    return lookup_form(text, cased=False)
-
-
 def _numbered(text: str) -> str:
     return _NUMBER.sub("\0", lookup_form(text))
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in folded(text) if not word.isdigit()]
-
-
-class _Index:
-    """Which texts have which words."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        ids: dict[str, int] = {}
-        number_of = ids.setdefault
-        words: list[int] = []
-        counts = np.empty(len(texts), dtype=np.int32)
-        self.lengths = np.empty(len(texts), dtype=np.int32)
-        for row, form in enumerate(map(_uncased, texts)):
-            found = {number_of(word, len(ids)) for word in _words(form)}
-            counts[row], self.lengths[row] = len(found), len(form)
-            words.extend(found)
-        self.ids = ids
-        flat = np.array(words, dtype=np.int32)
-        rows = np.repeat(np.arange(len(texts), dtype=np.int32), counts)
-        order = np.argsort(flat, kind="stable")
-        self.rows = rows[order]
-        self.starts = np.searchsorted(flat[order], np.arange(len(ids) + 1))
-
-    def candidates(self, text: str, least: float) -> np.ndarray:
-        """Rows that may be so much like a text: of about its length, with most of its words."""
-        known = {self.ids[word] for word in _words(text) if word in self.ids}
-        postings = sorted((self.rows[self.starts[word] : self.starts[word + 1]] for word in known), key=len)
-        total = itertools.accumulate(len(rows) for rows in postings)
-        chosen = [
-            rows
-            for rows, seen in zip(postings, total, strict=True)
-            if seen <= _POSTINGS or len(rows) == len(postings[0])
-        ]
-        if not chosen:
-            return np.array([], dtype=np.int32)
-        rows, shared = np.unique(np.concatenate(chosen), return_counts=True)
-        # Indel similarity of texts of lengths m and n is at most 2 min(m, n) / (m + n).
-        shortest, longest = least / (2 - least) * len(text), (2 - least) / least * len(text)
-        lengths = self.lengths[rows]
-        fits = (lengths >= shortest - 1) & (lengths <= longest + 1)
-        rows, shared = rows[fits], shared[fits]
-        best = np.argsort(-shared, kind="stable")[:_CANDIDATES]
-        return np.asarray(rows[best])
 
 
 def from_memory(n_best: NBest, memory: Memory, count: int, sentences: Sequence[str]) -> list[list[Translation]]:

@@ -53,6 +53,9 @@ class TextAugmentConfig:
     tags: Share = 0.0
     """Both sides with numbered pieces for codes, around words that translate each other, so that a model learns to
     carry formatting and placeholders over. With it, pairs that have tags always have pieces in their place."""
+    fuzzy: Share = 0.0
+    """Source with the translation of a similar source behind it, from the other pairs, so that a model learns to use
+    the matches of a translation memory."""
 
     def __post_init__(self) -> None:
         if self.upper + self.title + self.lower > 1:
@@ -61,18 +64,7 @@ class TextAugmentConfig:
     @property
     def is_on(self) -> bool:
         """True where any pair is changed."""
-        return any(
-            (
-                self.upper,
-                self.title,
-                self.lower,
-                self.unpunctuated,
-                self.typos,
-                self.spaces,
-                self.placeholders,
-                self.tags,
-            )
-        )
+        return any(vars(self).values())
 
     def __call__(
         self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None

@@ -1,23 +1,26 @@
-"""Training pairs with the pieces of `text/annotations.py`: what a model learns codes from.
+"""Training pairs with the pieces of `text/annotations.py`: what a model learns codes and matches from.
 
 Codes that a pair has on both sides become pieces with the same numbers; a plain pair gets some around phrases that
 translate each other (`alignment/phrases.py`), and beside them. Which ones is drawn from the random generator that is
 given, which is keyed by (seed, epoch, row).
 """
 
+import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.alignment.learnt_markup import items_of_line, outside
-from dragoman.alignment.lexicon import WordAligner
+from dragoman.alignment.learnt_memory import with_match
+from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import Phrase, WordLinks
 from dragoman.formats.base import Code
 from dragoman.text.annotations import (
     CODE_PIECES,
+    MEMORY_PIECES,
     NUM_CODES,
     PIECE,
     Placed,
@@ -30,6 +33,7 @@ from dragoman.text.annotations import (
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
 from dragoman.text.words import Word, is_letter, words
+from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
 
 MOST_DRAWN = 4
 """Codes that a plain pair gets, at most."""
@@ -43,7 +47,7 @@ ALONE = 0.3
 
 def pieces_of(config: TextAugmentConfig) -> tuple[str, ...]:
     """The pieces of the vocabulary that `corpus.augment` puts into pairs."""
-    return CODE_PIECES if config.tags else ()
+    return (*(CODE_PIECES if config.tags else ()), *(MEMORY_PIECES if config.fuzzy else ()))
 
 
 TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]
@@ -65,12 +69,18 @@ class Annotator:
 
     config: TextAugmentConfig
     aligner: WordAligner
+    matches: TrainingMatches | None = None
 
     @classmethod
     def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]]) -> "Annotator":
-        """An annotator that learns its links from the pairs."""
-        plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs)
-        return cls(config, WordAligner([(_texts(src), _texts(tgt)) for src, tgt in plain]))
+        """An annotator that learns its links from the first pairs, and finds matches among all."""
+        pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MOST_PAIRS))
+        plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MOST_PAIRS])
+        annotator = cls(config, WordAligner([(_texts(src), _texts(tgt)) for src, tgt in plain]))
+        if not config.fuzzy:
+            return annotator
+        bare = itertools.starmap(annotator.without_tags, pairs)
+        return replace(annotator, matches=TrainingMatches(bare, annotator.aligner.links))
 
     @property
     def is_on(self) -> bool:
@@ -80,11 +90,19 @@ class Annotator:
         self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None
     ) -> tuple[str, str]:
         """The pair as `corpus.augment` changes it."""
-        return self.annotated(*self.config(src, tgt, rng, languages), rng)
+        marked_src, marked_tgt = self.annotated(*self.config(src, tgt, rng, languages), rng)
+        return self._with_match(src, marked_src, rng), marked_tgt
+
+    def _with_match(self, src: str, marked_src: str, rng: random.Random) -> str:
+        """The source, as it was changed, with a match behind it, or most as they are."""
+        if self.matches is None or rng.random() >= self.config.fuzzy:
+            return marked_src
+        match = self.matches(plain_text(src), rng)
+        return marked_src if match is None else with_match(marked_src, match)
 
     def with_tags(self, src: str, tgt: str) -> tuple[str, str]:
         """The pair with pieces in the place of its tags, where both sides have the same; else without tags."""
-        if "<" not in src and "<" not in tgt:
+        if not self.config.tags or ("<" not in src and "<" not in tgt):
             return src, tgt
         sides = [_read(text, tags_only=True) for text in (src, tgt)]
         return self._with_own_codes(*sides) or (sides[0][0], sides[1][0])

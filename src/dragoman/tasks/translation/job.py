@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from torch import nn
 
 from dragoman import config
-from dragoman.alignment.lexicon import MOST_PAIRS
+from dragoman.alignment.learnt_memory import LEXICON
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
@@ -118,7 +118,9 @@ class TranslationRecipe(RecipeSettings):
             self._check_guide()
         if pieces := pieces_of(self.corpus.augment):
             if isinstance(self.corpus.train, StreamSource):
-                raise ValueError("corpus.augment.tags: a stream is read while it is trained on; train on files")
+                raise ValueError("corpus.augment.tags, fuzzy: a stream is read while it is trained on; train on files")
+            if self.corpus.augment.fuzzy and getattr(self.tokenizer, "languages", None):
+                raise ValueError("corpus.augment.fuzzy: a match is of one direction; train on two languages")
             with_symbols(self.tokenizer, pieces)
 
     def _check_guide(self) -> None:
@@ -190,6 +192,8 @@ class TranslationJob(Job):
             train_source = changed(train_source, self.augment.with_tags)
             valid = changed(valid, self.augment.without_tags)
             self.valid_pairs = list(valid.pairs())
+        if self.ranks.is_first:
+            self._keep_lexicon()
         self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
             corpus.src_lang, corpus.tgt_lang
         )
@@ -197,6 +201,14 @@ class TranslationJob(Job):
         self.train_report = with_leaks(report, without)
         self.valid, self.valid_report = self._encode("valid", valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
+
+    def _keep_lexicon(self) -> None:
+        """Write the word links by which matches are marked, those of a run whose tokenizer has their pieces too."""
+        tokenizer = self.recipe.tokenizer
+        if isinstance(self.augment, Annotator) and self.augment.matches is not None:
+            self.augment.aligner.save(self.run_dir / LEXICON)
+        elif isinstance(tokenizer, ReuseConfig) and (kept := Path(tokenizer.run) / LEXICON).is_file():
+            atomic_io.replace_bytes(self.run_dir / LEXICON, kept.read_bytes())
 
     def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
         """(name, text) of the oldest block on the disk, or else of the first one of the stream."""
@@ -322,8 +334,7 @@ class TranslationJob(Job):
         if not pieces_of(corpus.augment):
             return corpus.augment
         say("learning the links of words for corpus.augment")
-        pairs = itertools.islice(corpus.train.unweighted().pairs(), MOST_PAIRS)
-        normalize = NORMALIZERS[corpus.normalize]
+        pairs, normalize = corpus.train.unweighted().pairs(), NORMALIZERS[corpus.normalize]
         return Annotator.of_pairs(corpus.augment, ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs))
 
     def _guide(self) -> GuidedAlignment:

@@ -1,0 +1,91 @@
+"""Matches of a translation memory that a model has learnt to read behind the sentence (Bulté and Tezcan 2019, "Neural
+Fuzzy Repair").
+
+    Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.
+
+The words of the match's translation that do not belong to what both sources have in common are marked: those that its
+own source's other words are linked to (Xu et al. 2020, "Boosting Neural Machine Translation with Similar Translations";
+Tezcan et al. 2021).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rapidfuzz.distance import Indel
+
+from dragoman.alignment.lexicon import WordAligner
+from dragoman.text.annotations import END_OF_OTHER, MEMORY, OTHER, Placed, with_pieces
+from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.text.tokenizers.pair import TokenizerPair
+from dragoman.text.words import words
+
+LEAST = 0.5
+"""The least similarity of a match."""
+ALIKE = 0.99
+"""Matches of at least this similarity are left out of training: they say what the reference says."""
+LEXICON = "lexicon.safetensors"
+"""The file of a run with the word links that its training pairs were marked by."""
+
+LinksOf = Callable[[Sequence[str], Sequence[str]], list[tuple[int, int]]]
+"""Links (source word, target word) of the words of a pair."""
+
+
+def has_learnt_matches(tokenizers: TokenizerPair) -> bool:
+    """True where the source's vocabulary has the pieces of matches."""
+    return tokenizers.src.id_of(MEMORY) != UNK_ID
+
+
+def with_match(text: str, marked_match: str) -> str:
+    """A sentence, which may have pieces, with the translation of a match behind it."""
+    return f"{text.rstrip()}{MEMORY} {marked_match}"
+
+
+def marked(text: str, src: str, tgt: str, links_of: LinksOf) -> str:
+    """The translation of a match with marks around the words that do not belong to what `text` and the source of the
+    match have in common.
+
+    >>> marked("open the file", "close the file", "die Datei schließen", lambda src, tgt: [(0, 2), (1, 0), (2, 1)])
+    'die Datei⟦other⟧ schließen⟦/other⟧'
+    """
+    sides = [words(side) for side in (src, tgt)]
+    ours, theirs, said = ([side[slice(*word)] for word in words(side)] for side in (text, src, tgt))
+    blocks = Indel.opcodes([word.lower() for word in theirs], [word.lower() for word in ours])
+    common = {at for block in blocks if block.tag == "equal" for at in range(block.src_start, block.src_end)}
+    linked: dict[int, list[int]] = {}
+    for src_word, tgt_word in links_of(theirs, said):
+        linked.setdefault(tgt_word, []).append(src_word)
+    belongs = [
+        2 * len(common.intersection(linked[at])) > len(linked[at]) if at in linked else None for at in range(len(said))
+    ]
+    pieces: list[Placed] = []
+    for start, end in _runs(belongs):
+        first, last = sides[1][start], sides[1][end - 1]
+        pieces += [Placed(first.start, OTHER), Placed(last.end, END_OF_OTHER)]
+    return with_pieces(tgt, pieces)
+
+
+def _runs(belongs: Sequence[bool | None]) -> list[tuple[int, int]]:
+    """(from, to) of rows of words that do not belong; a word without links (None) is one between two of them."""
+    runs: list[tuple[int, int]] = []
+    for at, one in enumerate(belongs):
+        if one is not False:
+            continue
+        if runs and all(between is None for between in belongs[runs[-1][1] : at]):
+            runs[-1] = runs[-1][0], at + 1
+        else:
+            runs.append((at, at + 1))
+    return runs
+
+
+def links_of_run(run: Path | None) -> LinksOf:
+    """The word links of a run that has learnt matches; none where it has no lexicon, and no word is marked."""
+    path = None if run is None else run / LEXICON
+    if path is None or not path.is_file():
+        return lambda src, tgt: []
+    return _aligner(path, path.stat().st_mtime_ns).links
+
+
+@functools.lru_cache(4)
+def _aligner(path: Path, changed: int) -> WordAligner:
+    return WordAligner.load(path)
