@@ -28,7 +28,7 @@ def test_links_and_letter_case_are_measured(recipe: dict[str, Any], tmp_path: Pa
     recipe["tokenizer"] = {"type": "cased", "vocab_size": 120}
     recipe["model"]["alignment_head"] = [2, 0]
     recipe["guided_alignment"] = {"type": "lexical"}
-    recipe["corpus"]["augment"] = {"tags": 0.5}
+    recipe["corpus"]["augment"] = {"tags": 0.5, "fuzzy": 0.5}
     run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
     for side, texts in (("de", "<b>eins</b> zwei\ndrei\n"), ("en", "<b>one</b> two\nthree\n")):
         (tmp_path / f"markup.{side}.gz").write_bytes(gzip.compress(texts.encode()))
@@ -39,5 +39,11 @@ def test_links_and_letter_case_are_measured(recipe: dict[str, Any], tmp_path: Pa
     assert rows == ["head", "erasure", "lexicon"], table
     placed = run("markup.py", run_dir, tmp_path / "markup.de.gz", tmp_path / "markup.en.gz")
     assert re.findall(r"1 pairs of codes that both have, by (\w+)", placed) == ["links", "pieces"], placed
+    plain = [tmp_path / f"plain.{side}.gz" for side in ("de", "en")]
+    for side, texts in (("de", "ein Hund !\nnichts\n"), ("en", "a dog !\nnothing\n")):
+        (tmp_path / f"memory.{side}.gz").write_bytes(gzip.compress(texts.encode()))
+    table = run("matches.py", run_dir, tmp_path / "memory.de.gz", tmp_path / "memory.en.gz", *plain)
+    assert "the run has learnt matches" in table
+    assert re.findall(r"^\| (\S+) \| \d+ \| [\d.]+ \| [\d.]+ \| [\d.]+ \|$", table, re.MULTILINE)[-1] == "all", table
     scores = run("messy.py", run_dir, tmp_path / "plain.de.gz", tmp_path / "plain.en.gz", "2")
     assert re.findall(r"^(\S.*?) +BLEU", scores, re.MULTILINE)[:3] == ["clean", "CAPITALS", "Title Case"]

@@ -79,7 +79,7 @@ def test_a_warning_for_json() -> None:
     assert Warning(WarningKind.FROM_MEMORY).record() == {"kind": "from-memory", "text": "from the memory"}
     assert [kind for kind in WarningKind if Warning(kind).is_note] == [
         WarningKind.NOT_THE_FIRST, WarningKind.SEARCHED_AGAIN, WarningKind.PLACEHOLDERS_PUT_BACK,
-        WarningKind.FROM_MEMORY,
+        WarningKind.FROM_MEMORY, WarningKind.LIKE_MEMORY,
     ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from rapidfuzz.distance import Indel
 
 from dragoman.alignment.lexicon import WordAligner
+from dragoman.runs.atomic_io import replace_bytes
 from dragoman.text.annotations import END_OF_OTHER, MEMORY, OTHER, Placed, with_pieces
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -84,6 +85,12 @@ def links_of_run(run: Path | None) -> LinksOf:
     if path is None or not path.is_file():
         return lambda src, tgt: []
     return _aligner(path, path.stat().st_mtime_ns).links
+
+
+def copy_links(run: Path, to: Path) -> None:
+    """Give a run that is made of another one the word links of that, if it has any."""
+    if (path := run / LEXICON).is_file():
+        replace_bytes(to / LEXICON, path.read_bytes())
 
 
 @functools.lru_cache(4)

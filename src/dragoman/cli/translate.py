@@ -32,7 +32,7 @@ from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.lines import Form, identity, translate_lines, translating
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.progress import Progress, say
-from dragoman.quality.warnings import doubts
+from dragoman.quality.warnings import WarningKind, doubts
 from dragoman.text.lines import COMPRESSIONS, in_chunks
 
 IN_DOUBT = 3
@@ -335,7 +335,7 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     source = text_input(lines.input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
     kinds: Counter[str] = Counter()
-    lines_in_doubt, told = 0, options.split != "auto"
+    lines_in_doubt, with_matches, told = 0, 0, options.split != "auto"
     with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
         for results in translate_lines(pipeline, chunks, options.prefix):
             if not told and pipeline.sentences and any(len(found.sentences) > 1 for _, found in results):
@@ -344,11 +344,17 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
             for src, found in results:
                 bar.advance()
                 write(lines.form.text(pipeline, bar.done, src, found.items))
+                matches = [one for one in found.items[0].warnings if one.kind == WarningKind.LIKE_MEMORY]
+                with_matches += bool(matches)
+                if matches and tells:
+                    bar.say(f"line {bar.done}: {'; '.join(map(str, matches))}")
                 if reasons := [one for one in doubts(found.items[0].warnings) if tells or not one.is_fault]:
                     lines_in_doubt += 1
                     kinds.update(one.kind.label for one in reasons)
                     bar.say(f"line {bar.done}: {'; '.join(map(str, reasons))}")
         total = bar.done
+    if with_matches:
+        say(f"lines with a match of the memory: {with_matches:,} of {total:,}")
     if tells or lines_in_doubt or options.min_confidence is not None:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({counts})" if counts else ""))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config
+from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS
 from dragoman.languages.codes import tag_of
@@ -51,6 +52,7 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
                 shutil.copytree(paths[0] / name, out / name)
             elif (paths[0] / name).is_file():
                 shutil.copyfile(paths[0] / name, out / name)
+        copy_links(paths[0], out)
     return out
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from dragoman import config
+from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import Error, writing
 from dragoman.inference.loading import build_model
 from dragoman.progress import Progress
@@ -84,6 +85,7 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     with writing(out):
         write_run(out, made, checkpoint.weights(model), "vocabulary", str(run))
         save_tokenizers(new, out / TOKENIZER)
+        copy_links(run, out)
     sizes = [sum(tensor.numel() for tensor in one.parameters()) for one in (before, model)]
     entries = [(pair.src.vocab_size, pair.tgt.vocab_size) for pair in (old, new)]
     return Sizes((entries[0], entries[1]), (sizes[0], sizes[1]))

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from torch import Tensor
 
+from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.export.huggingface import problems
 from dragoman.export.peft import BASE, CONFIG, PREFIX, WEIGHTS, Target, order, targets
@@ -61,6 +62,7 @@ def import_adapter(folder: Path, run: Path, base: Path) -> Path:
     with writing(run):
         write_run(run, recipe, weights, "imported", str(folder), state=facts(wanted, chosen))
         shutil.copytree(base / TOKENIZER, run / TOKENIZER)
+        copy_links(base, run)
     return run
 
 

@@ -28,7 +28,7 @@ NOTHING = "codes, numbers, placeholders"
 
 
 class Doubt(NamedTuple):
-    """A text of a document whose translation may be wrong, and why."""
+    """A text of a document of whose translation there is something to be told: why it may be wrong, above all."""
 
     where: str
     text: str
@@ -43,6 +43,8 @@ class Report:
     translated: int = 0
     remembered: int = 0
     """Texts of which a sentence came from the memory."""
+    matches: list[Doubt] = field(default_factory=list)
+    """Texts that were translated with matches of the memory."""
     codes: int = 0
     wrapped: int = 0
     """Texts whose codes went around the whole, as nothing else was safe."""
@@ -162,9 +164,11 @@ class DocumentTranslator:
             self.report.kept[NOTHING] += 1
         self.report.codes += sum(isinstance(item, Code) and item.kind != "protected" for item in unit.items)
         self.report.remembered += any(one.kind == WarningKind.FROM_MEMORY for one in warnings)
-        if reasons := doubts(warnings):
-            said = "".join(item if isinstance(item, str) else " " * _is_break(item) for item in unit.items)
-            self.report.doubts.append(Doubt(unit.where, said, tuple(reasons)))
+        matches = dict.fromkeys(one for one in warnings if one.kind == WarningKind.LIKE_MEMORY)
+        for reasons, listed in ((matches, self.report.matches), (doubts(warnings), self.report.doubts)):
+            if reasons:
+                said = "".join(item if isinstance(item, str) else " " * _is_break(item) for item in unit.items)
+                listed.append(Doubt(unit.where, said, tuple(reasons)))
 
     def _with_codes(
         self, text: str, codes: Sequence[tuple[int, Code]], joined: Joined, links: dict[tuple[str, str], np.ndarray]

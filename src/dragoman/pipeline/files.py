@@ -287,14 +287,16 @@ class _Journal:
 
 def _tell(job: Job, report: Report) -> None:
     """Say on stderr what was done."""
-    for doubt in report.doubts[:SHOWN_DOUBTS]:
-        say(f"{job.source.name}, {doubt.where}: {'; '.join(map(str, doubt.reasons))}")
-    if len(report.doubts) > SHOWN_DOUBTS:
-        say(f"... and {len(report.doubts) - SHOWN_DOUBTS:,} more in doubt")
+    for listed, what in ((report.matches, "with a match of the memory"), (report.doubts, "in doubt")):
+        for one in listed[:SHOWN_DOUBTS]:
+            say(f"{job.source.name}, {one.where}: {'; '.join(map(str, one.reasons))}")
+        if len(listed) > SHOWN_DOUBTS:
+            say(f"... and {len(listed) - SHOWN_DOUBTS:,} more {what}")
     parts = [f"{report.translated:,} texts translated"]
     parts += [f"{count:,} left as they are ({reason})" for reason, count in report.kept.most_common()]
     counts = {
-        "with the memory's help": report.remembered, "codes kept": report.codes,
+        "with the memory's help": report.remembered, "with matches of it": len(report.matches),
+        "codes kept": report.codes,
         "with their codes around the whole": report.wrapped, "in doubt": len(report.doubts),
     }  # fmt: skip
     parts += [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -9,14 +9,14 @@ import itertools
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
 from dragoman.cancellation import check
-from dragoman.errors import Error
+from dragoman.errors import Error, show
 from dragoman.inference.translation import NBest, Translation
 from dragoman.languages.invisible import in_one_line
 from dragoman.pipeline.sentence_pairs import sentence_pairs
@@ -51,6 +51,17 @@ class Match(NamedTuple):
     src: str
     tgt: str
     similarity: float
+    place: str = ""
+    """File and line of the entry, or what else says where it is from."""
+
+    def __str__(self) -> str:
+        """The match as it is told. Only what is the same is 100 % the same.
+
+        >>> str(Match("Open it", "Öffnen", 0.998, "a.tmx:7"))
+        '99 %, a.tmx:7: Open it'
+        """
+        percent = f"{min(99, int(100 * self.similarity))} %"
+        return f"{', '.join(filter(None, (percent, self.place)))}: {self.src}"
 
 
 class TranslationMemory:
@@ -63,10 +74,12 @@ class TranslationMemory:
     ['Open file']
     """
 
-    def __init__(self, pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> None:
+    def __init__(self, pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("", ""), name: str = "") -> None:
         """Of several entries with one source the last one counts, and before it an entry over a sentence of another. An
-        entry of several lines is of these lines: other white space makes no difference."""
-        self.languages = languages
+        entry of several lines is of these lines: other white space makes no difference. `name`: where they are from."""
+        self.languages, self.name = languages, name
+        self._lines: dict[str, int] = {}
+        """The line in the file of each source."""
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
         parts: dict[str, list[tuple[str, str]]] = {}
         for src, tgt in self._exact.items():
@@ -185,10 +198,18 @@ class TranslationMemory:
         Of several translations of one source one is kept by the rule of `text/conflicts.py`, and their number told.
         Raises DragomanError for a file that is broken or has no pair of these languages.
         """
-        pairs = settled_pairs(path, languages)
-        if not pairs:
+        kept = _settled(_pairs_of(path, languages), path)
+        if not kept:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
-        return cls(pairs, languages)
+        memory = cls([(src, pair.tgt) for src, pair in kept], languages, show(path))
+        memory._lines = {in_lines(src): pair.line for src, pair in kept}
+        return memory
+
+    def _place(self, src: str) -> str:
+        """File and line of an entry, or of that whose sentence it is."""
+        entry = src if src in self._exact else self._sentences.get(src, ((src, ""),))[-1][0]
+        line = self._lines.get(entry)
+        return self.name if line is None else f"{self.name}:{line}"
 
     def exact(self, text: str) -> str | None:
         """The translation of a text that is in the memory, but for white space, the values of numbers, and spellings
@@ -229,7 +250,8 @@ class TranslationMemory:
         sources = (*(index.texts[row] for row in index.candidates(form, least)), *recent)
         entries = {src: tgt for src in sources if (tgt := self._tgt(src)) is not None}
         forms = {src: uncased(src) for src in entries}
-        return [Match(src, entries[src], similarity) for src, similarity in most_alike(form, forms, count, least)]
+        found = most_alike(form, forms, count, least)
+        return [Match(src, entries[src], similarity, self._place(src)) for src, similarity in found]
 
 
 class LayeredMemory:
@@ -269,6 +291,8 @@ class LayeredMemory:
 
 
 Memory = TranslationMemory | LayeredMemory
+Told = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
+"""The translations of sentences, with what is to be told of them."""
 
 
 def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
@@ -276,12 +300,20 @@ def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str
 
     Of several translations of one source one is kept, and their number told.
     """
-    source = source_of_file(str(path), *languages) or TsvSource(path=str(path))
-    return settled(source.between(languages), path)
+    return settled(_pairs_of(path, languages), path)
 
 
 def settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
     """The pairs of a file that are not blank, one of each source; the number of those with several is told."""
+    return [(src, pair.tgt) for src, pair in _settled(pairs, path)]
+
+
+def _pairs_of(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
+    return (source_of_file(str(path), *languages) or TsvSource(path=str(path))).between(languages)
+
+
+def _settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
+    """(source, the pair of it that is kept)."""
     by_source: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.src.strip() and pair.tgt.strip():
@@ -289,7 +321,7 @@ def settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
     kept, conflicts = [], []
     for src, group in by_source.items():
         best, times = preferred(group)
-        kept.append((src, best.tgt))
+        kept.append((src, best))
         if len(times) > 1:
             conflicts.append(f"{src!r} is {best.tgt!r}, not {next(tgt for tgt in times if tgt != best.tgt)!r}")
     if conflicts:
@@ -336,8 +368,12 @@ def _numbered(text: str) -> str:
     return _NUMBER.sub("\0", lookup_form(text))
 
 
-def from_memory(n_best: NBest, memory: Memory, count: int, sentences: Sequence[str]) -> list[list[Translation]]:
+def from_memory(
+    n_best: NBest, memory: Memory, count: int, sentences: Sequence[str], told: Told | None = None
+) -> list[list[Translation]]:
     """The memory's translation alone of a text that it has; of others the `count` best that `n_best` makes.
+
+    A model that has read the match of a sentence needs no more; `told` tells which it was.
 
     Where the memory has a text much like it, of the translations that the search holds that one is taken which is
     probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `n_best` has to give
@@ -345,7 +381,12 @@ def from_memory(n_best: NBest, memory: Memory, count: int, sentences: Sequence[s
     """
     known = [memory.exact(text) if text.strip() else None for text in sentences]
     wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
-    made = (_like_the_memory(memory, text, items)[:count] for text, items in zip(wanted, n_best(wanted), strict=True))
+    every = n_best(wanted)
+    made = iter(
+        told(wanted, every)
+        if told is not None
+        else [_like_the_memory(memory, text, items)[:count] for text, items in zip(wanted, every, strict=True)]
+    )
     return [
         next(made) if found is None else [Translation(found, 0.0, 0.0, (Warning(WarningKind.FROM_MEMORY),))]
         for found in known

@@ -134,6 +134,7 @@ def assemble(options: TranslateOptions) -> Pipeline:
         guard=bool(options.guard),
         sentences=sentences,
         numbers=learnt.numbers,
+        run=options.run,
         typography=options.typography,
     ).with_terms(None if options.glossary is None else _glossary(options), banned)
     reranker = _reranker(options, pipeline.own, precision)

@@ -4,6 +4,7 @@
       is cut into sentences, or lines, and put together again   splitter.py
       each of which
         the memory may have already                             memory.py
+        or has a match of, which the model reads                learnt_matches.py
         is read as it looks                                     invisible.py
         the glossary may have as a term                         pipeline.py
         has the spaces and quotation marks of the language      pipeline.py
@@ -37,6 +38,7 @@ from dragoman.pipeline.chinese import Conversion
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.invisible import as_it_looks
+from dragoman.pipeline.learnt_matches import LearntMatches
 from dragoman.pipeline.memory import Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
@@ -90,6 +92,8 @@ class Pipeline:
     typography: bool = False
     """Translations have the no-break spaces and the quotation marks of their language (`text/typography.py`)."""
     memory: Memory | None = None
+    run: Path | None = None
+    """The folder of the model, which may have word links (`alignment/learnt_memory.py`)."""
     calibration: Calibration | None = None
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
@@ -128,7 +132,10 @@ class Pipeline:
     def by_sentence(self) -> NBest:
         """The stages that a sentence goes through."""
         search, own = self.search, self.own
-        if self.memory is not None and own.reranker is None and own.decoding.mbr == "none":
+        learnt = LearntMatches.of(self.memory, own, self.run)
+        if learnt is not None:
+            search, own = learnt.read_by(search), learnt.read_by(own)
+        elif self.memory is not None and own.reranker is None and own.decoding.mbr == "none":
             every = own.decoding.num_candidates  # the memory chooses among them
             search, own = search.with_decoding(n_best=every), own.with_decoding(n_best=every)
         warn = self.warn or self.guard or self.memory is not None
@@ -145,7 +152,10 @@ class Pipeline:
         stage = functools.partial(as_it_looks, stage, own.tokenizers.src)
         if self.chinese is not None:
             stage = functools.partial(self.chinese.converted, stage)
-        return stage if self.memory is None else functools.partial(from_memory, stage, self.memory, self.n_best)
+        if self.memory is None:
+            return stage
+        told = None if learnt is None else learnt.told
+        return functools.partial(from_memory, stage, self.memory, self.n_best, told=told)
 
     @functools.cached_property
     def carries_codes(self) -> bool:

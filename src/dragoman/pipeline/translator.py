@@ -59,7 +59,7 @@ class Translator:
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
         search, learnt = SearchTranslator.load(run, **options), learnt_from(Path(run))
-        pipeline = Pipeline(search, search, sentences=learnt.sentences, numbers=learnt.numbers)
+        pipeline = Pipeline(search, search, sentences=learnt.sentences, numbers=learnt.numbers, run=Path(run))
         return cls(pipeline.with_terms(glossary, banned))
 
     @property

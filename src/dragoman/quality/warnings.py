@@ -48,6 +48,7 @@ class WarningKind(StrEnum):
     SEARCHED_AGAIN = "searched-again", "searched again without repetitions"
     PLACEHOLDERS_PUT_BACK = "placeholders-put-back", "placeholders put back"
     FROM_MEMORY = "from-memory", "from the memory"
+    LIKE_MEMORY = "like-memory", "with a match of the memory: {}"
 
     @property
     def label(self) -> str:
@@ -57,6 +58,7 @@ class WarningKind(StrEnum):
 
 NOTES = frozenset({
     WarningKind.NOT_THE_FIRST, WarningKind.SEARCHED_AGAIN, WarningKind.PLACEHOLDERS_PUT_BACK, WarningKind.FROM_MEMORY,
+    WarningKind.LIKE_MEMORY,
 })  # fmt: skip
 """Kinds that say what was done, not what looks wrong."""
 

@@ -8,6 +8,9 @@ from dragoman.pipeline.memory import LayeredMemory, Memory, TranslationMemory
 from dragoman.serve.corrections import Corrections, KeptCorrection
 from dragoman.serve.service import Languages
 
+CORRECTION = "a correction"
+"""Where an entry is from, as its match is told."""
+
 LOOK_SECONDS = 1.0
 """Seconds between two looks at whether another process has changed corrections."""
 
@@ -59,7 +62,7 @@ class CorrectionMemories:
                     self._apply(one)
                 self._revision = revision
             self._memories |= {
-                layer: TranslationMemory(list(found.items()), layer[0]) for layer, found in pairs.items()
+                layer: TranslationMemory(list(found.items()), layer[0], CORRECTION) for layer, found in pairs.items()
             }
 
     def _apply(self, one: KeptCorrection) -> None:
@@ -67,7 +70,7 @@ class CorrectionMemories:
         own = self._memories.get((languages, one.author)) if one.state == "shared" else None
         if own is not None and self.corrections.find(*one.correction[:3], author=one.author) is None:
             own.remove(one.correction.src)  # it was the author's own until it was approved
-        memory = self._memories.setdefault((languages, author), TranslationMemory([], languages))
+        memory = self._memories.setdefault((languages, author), TranslationMemory([], languages, CORRECTION))
         if one.in_force:
             memory.add(one.correction.src, one.correction.tgt)
         else:

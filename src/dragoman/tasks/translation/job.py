@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from torch import nn
 
 from dragoman import config
-from dragoman.alignment.learnt_memory import LEXICON
+from dragoman.alignment.learnt_memory import LEXICON, copy_links
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
@@ -207,8 +207,8 @@ class TranslationJob(Job):
         tokenizer = self.recipe.tokenizer
         if isinstance(self.augment, Annotator) and self.augment.matches is not None:
             self.augment.aligner.save(self.run_dir / LEXICON)
-        elif isinstance(tokenizer, ReuseConfig) and (kept := Path(tokenizer.run) / LEXICON).is_file():
-            atomic_io.replace_bytes(self.run_dir / LEXICON, kept.read_bytes())
+        elif isinstance(tokenizer, ReuseConfig):
+            copy_links(Path(tokenizer.run), self.run_dir)
 
     def _begin_stream(self, source: StreamSource) -> tuple[str, Source]:
         """(name, text) of the oldest block on the disk, or else of the first one of the stream."""
