@@ -134,6 +134,16 @@ def test_pairs_with_matches_are_a_function_of_the_generator() -> None:
     assert 30 < with_matches < 100
 
 
+def test_a_match_that_makes_a_pair_too_long_is_left_out() -> None:
+    annotator = Annotator.of_pairs(TextAugmentConfig(fuzzy=1.0), PAIRS)
+    made = [annotator(*PAIRS[0], random.Random(number))[0] for number in range(20)]
+    longest = max(map(len, made))
+    short = replace(annotator, fits=lambda src: len(src) < longest)
+    again = [short(*PAIRS[0], random.Random(number))[0] for number in range(20)]
+    assert again == [src if len(src) < longest else PAIRS[0][0] for src in made]
+    assert 0 < sum(MEMORY in src for src in again) < sum(MEMORY in src for src in made)
+
+
 def test_codes_and_matches_go_together() -> None:
     pairs = [(src.replace("the", "<b>the</b>"), tgt) for src, tgt in PAIRS]
     annotator = Annotator.of_pairs(TextAugmentConfig(tags=1.0, fuzzy=1.0), pairs)

@@ -70,6 +70,8 @@ class Annotator:
     config: TextAugmentConfig
     aligner: WordAligner
     matches: TrainingMatches | None = None
+    fits: Callable[[str], bool] = lambda src: True
+    """Whether a source is short enough to be trained on; a match that makes it longer is left out."""
 
     @classmethod
     def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]]) -> "Annotator":
@@ -98,7 +100,8 @@ class Annotator:
         if self.matches is None or rng.random() >= self.config.fuzzy:
             return marked_src
         match = self.matches(plain_text(src), rng)
-        return marked_src if match is None else with_match(marked_src, match)
+        longer = marked_src if match is None else with_match(marked_src, match)
+        return longer if self.fits(longer) else marked_src
 
     def with_tags(self, src: str, tgt: str) -> tuple[str, str]:
         """The pair with pieces in the place of its tags, where both sides have the same; else without tags."""

@@ -279,7 +279,7 @@ class TranslationJob(Job):
             losses=pick_losses(training.backend),
             teachers=self._teachers(),
             guide=self._guide(),
-            augment=self.augment,
+            augment=self._augment_that_fits(),
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
             ranks=self.ranks,
@@ -336,6 +336,14 @@ class TranslationJob(Job):
         say("learning the links of words for corpus.augment")
         pairs, normalize = corpus.train.unweighted().pairs(), NORMALIZERS[corpus.normalize]
         return Annotator.of_pairs(corpus.augment, ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs))
+
+    def _augment_that_fits(self) -> Augment:
+        """The changes of training pairs, which add nothing that makes a source too long for a batch."""
+        if not isinstance(self.augment, Annotator):
+            return self.augment
+        encode, normalize = self.tokenizers.src.encode, NORMALIZERS[self.recipe.corpus.normalize]
+        longest = min(self.recipe.corpus.max_tokens, self.recipe.training.batch_tokens - 1)
+        return replace(self.augment, fits=lambda src: len(encode(normalize(src))) <= longest)
 
     def _guide(self) -> GuidedAlignment:
         recipe, guide, corpus = self.recipe, self.recipe.guided_alignment, self.recipe.corpus

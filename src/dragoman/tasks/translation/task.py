@@ -20,7 +20,6 @@ from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
-from dragoman.text.annotations import MEMORY
 from dragoman.text.augment import Augment, TextAugmentConfig
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.base import UNK_ID
@@ -188,8 +187,6 @@ class TranslationTask(Planned):
             return src, tgt
         normalize = self.translator.normalize
         src_ids = self.tokenizers.src.encode_like(src, normalize(after[0]))
-        if not self._fits(src_ids):  # a match behind the source is left out first
-            src_ids = self.tokenizers.src.encode_like(src, normalize(after[0].partition(MEMORY)[0]))
         tgt_ids = self.tokenizers.tgt.encode_like(tgt, normalize(after[1]))
         fit = src_ids and tgt_ids and self._fits(src_ids) and self._fits(tgt_ids)
         return (src_ids, tgt_ids) if fit else (src, tgt)
