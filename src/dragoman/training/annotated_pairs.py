@@ -71,7 +71,7 @@ class Annotator:
     aligner: WordAligner
     matches: TrainingMatches | None = None
     fits: Callable[[str], bool] = lambda src: True
-    """Whether a source is short enough to be trained on; a match that makes it longer is left out."""
+    """The check of a source that it is short enough to be trained on; a match that makes it longer is left out."""
 
     @classmethod
     def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]]) -> "Annotator":
