@@ -99,11 +99,27 @@ def words_in(text: str, language: str) -> list[str]:
     values = [_numerals_value(run) for run in _NUMERALS[code].findall(text)] if code in _NUMERALS else []
     if written_without_spaces(language):
         return values + [str(value) for name, value in months(code).items() if name in lower]
-    known, names = _number_words(code), months(code)
+    known, names = _by_first_letter(code)
     for word in _WORD.findall(lower):
-        values += [value for stem, value in known.items() if word == stem or (len(stem) > 3 and word.startswith(stem))]
-        values += list({str(value) for name, value in names.items() if word == name or _is_form_of(word, name)})
+        values += [
+            value for stem, value in known.get(word[0], ()) if word == stem or (len(stem) > 3 and word.startswith(stem))
+        ]
+        values += list({value for name, value in names.get(word[0], ()) if word == name or _is_form_of(word, name)})
     return values
+
+
+_ByLetter = dict[str, list[tuple[str, str]]]
+
+
+@functools.cache
+def _by_first_letter(language: str) -> tuple[_ByLetter, _ByLetter]:
+    """The number words of a language and the names of its months, each with its value, by their first letters: few
+    have that of a word."""
+    tables: tuple[_ByLetter, _ByLetter] = ({}, {})
+    for table, words in zip(tables, (_number_words(language), months(language)), strict=True):
+        for word, value in words.items():
+            table.setdefault(word[0], []).append((word, str(value)))
+    return tables
 
 
 _WORD = re.compile(LETTERS)
