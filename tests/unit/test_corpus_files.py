@@ -5,6 +5,7 @@ import gzip
 import lzma
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -182,3 +183,54 @@ def test_the_doctor_reads_a_single_file(tmp_path: Path) -> None:
     assert source_of_file("recipe.yaml", "", "") is None
     with raises_error(Error.MISSING_OPTION, "a.tmx", "src_lang", "tgt_lang"):
         source_of_file("a.tmx", "", "")
+
+
+TMX_CODES = """<tmx version="1.4"><body><tu>
+<tuv xml:lang="en">
+<seg>Click <bpt i="7">&lt;b></bpt>Open<ept i="7">&lt;/b></ept> the <ph x="2">%s</ph>file <hi>now</hi>.</seg></tuv>
+<tuv xml:lang="de">
+<seg>Die <ph x="2">%s</ph>Datei <hi>jetzt</hi> <bpt i="7">&lt;b></bpt>öffnen<ept i="7">&lt;/b></ept>.</seg></tuv>
+</tu></body></tmx>"""
+XLIFF_CODES = """<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1">
+<source>Click <g id="a">Open</g><x id="b"/> it <bx id="3" rid="3"/>x<ex id="4" rid="3"/></source>
+<target><x id="b"/><g id="a">Öffnen</g> es <bx id="3" rid="3"/>y<ex id="4" rid="3"/></target>
+<alt-trans><target>Noch <g id="a">eins</g></target></alt-trans></trans-unit></body></file></xliff>"""
+XLIFF2_CODES = """<xliff version="2.0" srcLang="en" trgLang="de"><file id="f"><unit id="1"><segment>
+<source>Click <pc id="1">Open</pc> <ph id="2"/> it <sc id="3"/>x<ec startRef="3"/></source>
+<target><ph id="2"/> <pc id="1">Öffnen</pc> <sc id="3"/>y<ec startRef="3"/></target>
+</segment></unit></file></xliff>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "plain", "tagged"),
+    [
+        (
+            "a.tmx",
+            TMX_CODES,
+            ("Click Open the file now.", "Die Datei jetzt öffnen."),
+            ("Click <1>Open</1> the <2/>file <3>now</3>.", "Die <2/>Datei <3>jetzt</3> <1>öffnen</1>."),
+        ),
+        (
+            "a.xlf",
+            XLIFF_CODES,
+            ("Click Open it x", "Öffnen es y"),
+            ("Click <1>Open</1><2/> it <3>x</3>", "<2/><1>Öffnen</1> es <3>y</3>"),
+        ),
+        (
+            "b.xlf",
+            XLIFF2_CODES,
+            ("Click Open it x", "Öffnen y"),
+            ("Click <1>Open</1> <2/> it <3>x</3>", "<2/> <1>Öffnen</1> <3>y</3>"),
+        ),
+    ],
+)
+def test_inline_codes_are_left_out_or_numbered_alike_on_both_sides(
+    name: str, text: str, plain: tuple[str, str], tagged: tuple[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    for codes, expected in (("drop", plain), ("keep", tagged)):
+        settings: dict[str, Any] = {"path": str(path), "codes": codes}
+        languages = {"src_lang": "en", "tgt_lang": "de"}
+        source = TmxSource(**settings, **languages) if name.endswith(".tmx") else XliffSource(**settings)
+        assert [pair[1:3] for pair in source.pairs()] == [expected]

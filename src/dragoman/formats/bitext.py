@@ -1,6 +1,7 @@
 """Sentence pairs of files that hold both languages: TMX, XLIFF and PO, for training, memories and glossaries (TBX).
 
-Inline codes are left out; what stands in formatting (`<hi>`, `<g>`) is text. Large files are read in a stream.
+Inline codes are left out, or stand in the text as numbered tags, those of a unit with the same number on both sides:
+`<1>Open</1> the file<2/>`. What stands in formatting (`<hi>`, `<g>`) is text. Large files are read in a stream.
 """
 
 import re
@@ -24,6 +25,11 @@ _SKIPPED = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec
 """Inline codes, and other translations on offer."""
 _STANDING = frozenset({"ph", "x"})
 """Codes that stand for something by themselves: the words around them do not become one."""
+_BEGIN, _END = frozenset({"bpt", "bx", "sc"}), frozenset({"ept", "ex", "ec"})
+_AROUND = frozenset({"hi", "g", "pc", "mrk"})
+"""Elements that are pairs of codes with text in them."""
+_NUMBERS = ("rid", "startRef", "i", "id", "x")
+"""Attributes that say which code of a unit it is; the halves of a pair have the same."""
 _GAP = "\ufffc"
 _BETWEEN_WORDS = re.compile(rf"(?<=[^\W\u3040-\u9fff]){_GAP}+(?=[^\W\u3040-\u9fff])")
 
@@ -39,10 +45,12 @@ class Texts(NamedTuple):
     context: str
 
 
-def tmx_entries(stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD) -> Iterator[Entry]:
+def tmx_entries(
+    stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD, *, codes: bool = False
+) -> Iterator[Entry]:
     """The units of a TMX that have both languages, of several regions the nearest; a translation is as near as `least`
-    (`codes.nearness`)."""
-    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, languages, least)
+    (`codes.nearness`). With `codes` the texts have numbered tags."""
+    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",), codes=codes), stream, name, languages, least)
 
 
 def tbx_entries(stream: BinaryIO, name: str, languages: tuple[str, str]) -> Iterator[Entry]:
@@ -51,9 +59,9 @@ def tbx_entries(stream: BinaryIO, name: str, languages: tuple[str, str]) -> Iter
     yield from _entries(reader, stream, name, languages)
 
 
-def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
-    """The units of an XLIFF, 1.2 or 2.x, those without a translation too."""
-    reader = _Reader(("trans-unit", "segment"), (), ("source", "target"))
+def xliff_entries(stream: BinaryIO, name: str, *, codes: bool = False) -> Iterator[Entry]:
+    """The units of an XLIFF, 1.2 or 2.x, those without a translation too. With `codes` the texts have numbered tags."""
+    reader = _Reader(("trans-unit", "segment"), (), ("source", "target"), codes=codes)
     yield from _entries(reader, stream, name, ("source", "target"))
 
 
@@ -85,8 +93,15 @@ def _xml_text(text: str) -> str:
 class _Reader:
     """Collects the texts of units by language. Texts without variants around them go by the names of their elements."""
 
-    def __init__(self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str]) -> None:
-        self.units, self.variants, self.texts = units, variants, texts
+    def __init__(
+        self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str], *, codes: bool = False
+    ) -> None:
+        self.units, self.variants, self.texts, self.codes = units, variants, texts, codes
+        self.numbers: dict[str, int] = {}
+        """Of the codes of a unit, by what its file calls them."""
+        self.opened: list[int] = []
+        self.unnamed = 0
+        """Codes of a text that its file does not name: they are told by their order."""
         self.done: list[Texts] = []
         self.line = 0
         self.state: State = ""
@@ -103,6 +118,7 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         if name in self.units:
             self.current, self.line, self.changed = {}, line, ""
+            self.numbers.clear()
             self.said, self.context = attributes, attributes.get("id", "")
             self.state = _state(attributes)
         if name in (*self.units, *self.variants):
@@ -114,14 +130,30 @@ class _Reader:
             self.code = attributes.get("xml:lang") or attributes.get("lang") or ""
         elif name in _SKIPPED:
             self.skipped += 1
-            if name in _STANDING and self.collected is not None:
-                self.collected.append(_GAP)
+            if self.collected is not None and self.skipped == 1:
+                self.collected += self._tag(name, attributes) if self.codes else [_GAP] if name in _STANDING else []
+        elif name in _AROUND and self.codes and self.collected is not None and not self.skipped:
+            self.collected += self._tag(name, attributes)
         elif name in self.texts and not self.skipped:
             self.code = self.code if self.variants else name
-            self.collected = []
+            self.collected, self.unnamed = [], 0
             self._note(attributes)
         elif name == "seg" and "conf" in attributes:  # of Trados, after the texts
             self._note(attributes)
+
+    def _tag(self, name: str, attributes: dict[str, str]) -> list[str]:
+        """The numbered tag of a code; none for another translation on offer."""
+        if name == "alt-trans":
+            return []
+        own = next((attributes[key] for key in _NUMBERS if key in attributes), "")
+        if not own:
+            self.unnamed += 1
+            own = f"unnamed {self.unnamed}"
+        kind = "mrk" if name == "mrk" else "alone" if name not in _BEGIN | _END | _AROUND else "pair"
+        number = self.numbers.setdefault(f"{kind} {own}", len(self.numbers) + 1)
+        if name in _AROUND:
+            self.opened.append(number)
+        return [f"</{number}>" if name in _END else f"<{number}>" if kind != "alone" else f"<{number}/>"]
 
     def _note(self, attributes: dict[str, str]) -> None:
         """Keep what a part of a unit says of its state; a guess stays one."""
@@ -131,6 +163,8 @@ class _Reader:
     def end(self, name: str) -> None:
         if name in _SKIPPED:
             self.skipped -= 1
+        elif name in _AROUND and self.codes and self.collected is not None and not self.skipped:
+            self.collected.append(f"</{self.opened.pop()}>")
         elif name in self.texts and self.collected is not None and not self.skipped:
             text = _BETWEEN_WORDS.sub(" ", "".join(self.collected)).replace(_GAP, "")
             self.current.setdefault(self.code, " ".join(text.split()))

@@ -20,20 +20,25 @@ from dragoman.text.lines import find, open_bytes
 from dragoman.text.sources.base import Pair, SingleFileSource
 
 Code = Annotated[str, Field(min_length=2)]
+Codes = Literal["drop", "keep"]
 
 
 @settings
 class TmxSource(SingleFileSource):
-    """A translation memory; of each unit the texts of two languages, without inline codes."""
+    """A translation memory; of each unit the texts of two languages."""
 
     type: Literal["tmx"] = "tmx"
     path: str  #: The file, plain or compressed.
     src_lang: Code  #: Language code of the source, any region of it.
     tgt_lang: Code  #: Language code of the target; `pt-BR` leaves out what is `pt-PT`.
+    codes: Codes = "drop"
+    """Inline codes: left out, or numbered tags in the text (`<1>Open</1> it`), for `corpus.augment.tags`."""
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            yield from map(_pair, tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang)))
+            yield from map(
+                _pair, tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang), codes=self.codes == "keep")
+            )
 
 
 class EntriesSource(SingleFileSource):
@@ -64,14 +69,16 @@ class EntriesSource(SingleFileSource):
 
 @settings
 class XliffSource(EntriesSource):
-    """The translated units of an XLIFF, 1.2 or 2.x, without inline codes."""
+    """The translated units of an XLIFF, 1.2 or 2.x."""
 
     type: Literal["xliff"] = "xliff"
     path: str  #: The file, plain or compressed.
+    codes: Codes = "drop"
+    """Inline codes: left out, or numbered tags in the text (`<1>Open</1> it`), for `corpus.augment.tags`."""
 
     def entries(self, path: Path) -> Iterator[Entry]:
         with open_bytes(path) as stream:
-            yield from xliff_entries(stream, show(path))
+            yield from xliff_entries(stream, show(path), codes=self.codes == "keep")
 
 
 @settings
