@@ -11,14 +11,20 @@ transformers = pytest.importorskip("transformers")
 
 from tests.errors import raises_error  # noqa: E402
 from tests.system.hub_models import FAMILIES, sentences  # noqa: E402
+from tests.unit.test_job import recipe as recipe  # noqa: E402 (a fixture)
 
+from dragoman.alignment.learnt_markup import has_learnt_codes  # noqa: E402
 from dragoman.cli import main as cli  # noqa: E402
+from dragoman.config import parse  # noqa: E402
 from dragoman.data.batch import collate  # noqa: E402
 from dragoman.errors import Error  # noqa: E402
 from dragoman.experiments.vocabulary import Wanted, change_vocabulary  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
+from dragoman.tasks import recipes  # noqa: E402
+from dragoman.tasks.recipes import TranslationRecipe  # noqa: E402
+from dragoman.text.annotations import Placed, with_pieces  # noqa: E402
 from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
@@ -75,6 +81,36 @@ def test_other_text_is_cut_into_smaller_pieces(runs: tuple[str, Path, Path]) -> 
     for _ in range(100):
         word = "".join(rng.choices(letters, k=6))
         assert after.encode(word).count(UNK_ID) <= before.encode(word).count(UNK_ID)
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "cased"])
+def test_a_run_of_ours_gets_pieces_to_learn_and_translates_as_before(
+    kind: str, recipe: dict[str, Any], tmp_path: Path
+) -> None:
+    recipe["tokenizer"] = {"type": kind, "vocab_size": 60}
+    run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
+    change_vocabulary(run_dir, tmp_path / "taught", Wanted(teach=["tags"]))
+    before, after = (SearchTranslator.load(one, device="cpu") for one in (run_dir, tmp_path / "taught"))
+    assert not has_learnt_codes(before.tokenizers)
+    assert has_learnt_codes(after.tokenizers)
+    lines = ["eins zwei", "drei Eins"]
+    assert [after.tokenizers.src.encode(line) for line in lines] == [
+        before.tokenizers.src.encode(line) for line in lines
+    ]
+    text = with_pieces("eins zwei", [Placed(5, "⟦1⟧")])
+    assert after.tokenizers.src.decode(after.tokenizers.src.encode(text)) == text
+    with raises_error(Error.UNKNOWN_NAME, "tags"):
+        change_vocabulary(run_dir, tmp_path / "other", Wanted(teach=["tag"]))
+    # Neither is trained on without pieces, nor asked for what cannot be.
+    reuse = {"type": "reuse", "run": str(run_dir)}
+    changed = {"corpus": {**recipe["corpus"], "augment": {"tags": 0.5}}, "run_dir": str(tmp_path / "next")}
+    with raises_error(Error.CONFLICT, "--teach tags"):
+        recipes.run(parse(TranslationRecipe, {**recipe, **changed, "tokenizer": reuse}))
+    reuse = {"type": "reuse", "run": str(tmp_path / "taught")}
+    next_run = {**recipe, **changed, "tokenizer": reuse, "init_from": str(tmp_path / "taught")}
+    assert recipes.run(parse(TranslationRecipe, next_run)).run_dir.is_dir()
+    with raises_error(Error.UNSUPPORTED):
+        change_vocabulary(run_dir, tmp_path / "trimmed", Wanted([Path(__file__)]))
 
 
 def test_it_goes_out_again(runs: tuple[str, Path, Path], tmp_path: Path) -> None:

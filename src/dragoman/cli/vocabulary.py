@@ -24,12 +24,18 @@ def vocabulary(
         list[str] | None,
         typer.Option(help="A new entry, a piece of its own wherever a text has it: a letter, a mark like <term>."),
     ] = None,
+    teach: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING", help="The pieces of `corpus.augment.SETTING` (tags), for a run that is to learn it."
+        ),
+    ] = None,
     add_language: Annotated[
         list[str] | None,
         typer.Option(metavar="CODE=LIKE", help="A new language, whose tag begins as that of one like it."),
     ] = None,
 ) -> None:
-    """Change the vocabulary of an imported run, as a new run to go on from.
+    """Change the vocabulary of a run, as a new run to go on from. One that was learnt here gets new entries alone.
 
     Text that was given to --trim is translated as before, but for what the entries that are gone might have said; other
     text is cut into smaller pieces. New entries are to be trained: `dragoman train --from OUT`.
@@ -39,6 +45,8 @@ def vocabulary(
         dragoman vocabulary runs/nllb runs/nllb-small --trim corpus.en --trim corpus.de
 
         dragoman vocabulary runs/nllb runs/swiss --add-language gsw_Latn=deu_Latn
+
+        dragoman vocabulary runs/opus runs/opus-tags --teach tags
     """
     languages = {}
     for given in add_language or []:
@@ -46,7 +54,7 @@ def vocabulary(
         if not (code and equals and like):
             raise Error.WRONG_OPTION(f"--add-language {given}: CODE=LIKE, such as gsw_Latn=deu_Latn")
         languages[code] = like
-    sizes = change_vocabulary(run, out, Wanted(trim or (), list(dict.fromkeys(add or ())), languages))
+    sizes = change_vocabulary(run, out, Wanted(trim or (), list(dict.fromkeys(add or ())), languages, teach or ()))
     (before, after), parameters = sizes.entries, sizes.parameters
     say(
         f"entries: {before[0]:,} and {before[1]:,} before, {after[0]:,} and {after[1]:,} now; parameters: "

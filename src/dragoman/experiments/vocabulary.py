@@ -27,12 +27,15 @@ from dragoman.runs.directory import TOKENIZER, check_run_dir, read_run
 from dragoman.runs.new_run import write_run
 from dragoman.tasks import recipes
 from dragoman.tasks.pretrained import has_named_rows
+from dragoman.text.annotations import PIECES
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
+from dragoman.text.tokenizers.cased import CasedTokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
+from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without
 
 Rows = list[list[int]]
@@ -49,6 +52,8 @@ class Wanted:
     """New entries, each a piece of its own wherever a text has it."""
     languages: Mapping[str, str] | None = None
     """Codes of new languages, each with that of a language whose tag its own begins as."""
+    teach: Sequence[str] = ()
+    """Settings of `corpus.augment` whose pieces the vocabulary is to have; those that it has already stay."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,10 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     """
     if out.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=out)
-    if not (wanted.text or wanted.symbols or wanted.languages):
-        raise Error.MISSING_OPTION("nothing to change", "give `trim` FILE, `add` TOKEN or `add_language` CODE=LIKE")
+    if not (wanted.text or wanted.symbols or wanted.languages or wanted.teach):
+        raise Error.MISSING_OPTION(
+            "nothing to change", "give `trim` FILE, `add` TOKEN, `teach` tags or `add_language` CODE=LIKE"
+        )
     recipe: Any = recipes.of_run(check_run_dir(run))
     read_run(run, "translation")
     old = load_tokenizers(run / TOKENIZER)
@@ -94,11 +101,17 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
 def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
     """The tokenizers with the vocabulary wanted, and where the weights of each side's entries come from."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
+    if unknown := [name for name in wanted.teach if name not in PIECES]:
+        raise Error.UNKNOWN_NAME(f"`teach` {unknown[0]}: no such setting has pieces", f"known: {', '.join(PIECES)}")
+    taught = [piece for name in wanted.teach for piece in PIECES[name]]
+    new = [piece for piece in taught if any(side.id_of(piece) == UNK_ID for side in sides)]
+    wanted = replace(wanted, symbols=[*wanted.symbols, *new])
     for side in sides:
-        if not isinstance(side, PiecesTokenizer | HubTokenizer):
+        grows = isinstance(side, SentencePieceTokenizer | CasedTokenizer) and not (wanted.text or wanted.languages)
+        if not (grows or isinstance(side, PiecesTokenizer | HubTokenizer)):
             raise Error.UNSUPPORTED(
                 f"the vocabulary was learnt here (tokenizer {{type: {side.config.type}}}): only imported ones are "
-                "changed",
+                "changed, and those of SentencePiece get new entries",
                 "train with another, or begin with this run's weights (`init_from`)",
             )
         for symbol in wanted.symbols:
@@ -173,12 +186,23 @@ def _spells(piece: str) -> bool:
 
 def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags: set[str]) -> tuple[Tokenizer, Rows]:
     """A tokenizer with the entries `kept` and the new ones behind them; `tags`: those that no text is cut into."""
-    assert isinstance(side, PiecesTokenizer | HubTokenizer)
+    made: Tokenizer
     if isinstance(side, PiecesTokenizer):
-        made: Tokenizer = _pieces(side, kept, new, tags)
-    else:
+        made = _pieces(side, kept, new, tags)
+    elif isinstance(side, HubTokenizer):
         made, kept = _hub(side, kept, new, tags)
+    else:
+        assert isinstance(side, SentencePieceTokenizer | CasedTokenizer)
+        made = _grown(side, new)
     return made, [*([index] for index in kept), *like]
+
+
+def _grown(side: SentencePieceTokenizer | CasedTokenizer, new: Sequence[str]) -> Tokenizer:
+    """A tokenizer that was learnt here, with new symbols behind its pieces."""
+    inner = side.inner if isinstance(side, CasedTokenizer) else side
+    settings = replace(inner.config, user_defined_symbols=[*inner.config.user_defined_symbols, *new])
+    grown = SentencePieceTokenizer(settings, with_symbols(inner.model, new))
+    return CasedTokenizer(grown) if isinstance(side, CasedTokenizer) else grown
 
 
 def _pieces(side: PiecesTokenizer, kept: list[int], new: Sequence[str], tags: set[str]) -> PiecesTokenizer:

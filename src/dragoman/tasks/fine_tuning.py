@@ -27,6 +27,7 @@ from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, size_for, words_of
 from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import find, in_chunks, read_lines
 from dragoman.text.sources.base import PairSource
+from dragoman.training.annotated_pairs import pieces_of
 
 SHARES: list[tuple[float, float]] = [(1_000, 0.1), (5_000, 0.2), (float("inf"), 0.4)]
 """(fewer pairs than this, the share of a model's own rate it goes on with): few pairs are soon learnt by heart."""
@@ -94,6 +95,8 @@ def fine_tuning_recipe(
     words: float = words_of(own)
     batch_tokens = recipe["training"]["batch_tokens"]
     corpus = {**recipe["corpus"], "normalize": theirs.corpus.normalize, "max_tokens": theirs.corpus.max_tokens}
+    if pieces_of(theirs.corpus.augment):  # what it has learnt beside the text is not to be forgotten
+        corpus["augment"] = config.to_dict(theirs.corpus.augment)
     if general is not None:
         size = sum(1 for _ in general.pairs())
         times = max(1, min(course.most_times, size // (course.others * pairs)))

@@ -19,10 +19,9 @@ from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import Phrase, WordLinks
 from dragoman.formats.base import Code
 from dragoman.text.annotations import (
-    CODE_PIECES,
-    MEMORY_PIECES,
     NUM_CODES,
     PIECE,
+    PIECES,
     Placed,
     alone,
     closing,
@@ -47,7 +46,7 @@ ALONE = 0.3
 
 def pieces_of(config: TextAugmentConfig) -> tuple[str, ...]:
     """The pieces of the vocabulary that `corpus.augment` puts into pairs."""
-    return (*(CODE_PIECES if config.tags else ()), *(MEMORY_PIECES if config.fuzzy else ()))
+    return tuple(piece for name, pieces in PIECES.items() if getattr(config, name) for piece in pieces)
 
 
 TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,7 @@ from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import PairSource, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
+from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
@@ -197,6 +198,7 @@ class TranslationJob(Job):
         self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
             corpus.src_lang, corpus.tgt_lang
         )
+        _check_pieces(self.tokenizers, pieces_of(corpus.augment))
         self.train, report = self._encode(split, train_source)
         self.train_report = with_leaks(report, without)
         self.valid, self.valid_report = self._encode("valid", valid)
@@ -548,6 +550,15 @@ def _tokenizers(recipe: TranslationRecipe, train: PairSource, directory: Path) -
     sides = (lambda: _texts(recipe, train, "src")), (lambda: _texts(recipe, train, "tgt"))
     tokenizer = with_symbols(recipe.tokenizer, pieces_of(corpus.augment))
     return kept_tokenizers(directory, made_from, tokenizer, *sides)
+
+
+def _check_pieces(tokenizers: TokenizerPair, pieces: Sequence[str]) -> None:
+    """Raises DragomanError where the vocabulary of another run has no pieces for what is to be learnt."""
+    if any(side.id_of(piece) == UNK_ID for side in (tokenizers.src, tokenizers.tgt) for piece in pieces):
+        raise Error.CONFLICT(
+            "corpus.augment: the vocabulary that this run begins with has no pieces for it",
+            "give it some: `dragoman vocabulary RUN NEW --teach tags`, and train from NEW",
+        )
 
 
 def _origin(source: PairSource) -> str:
