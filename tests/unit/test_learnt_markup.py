@@ -263,6 +263,18 @@ def test_a_source_with_tags_is_told_from_the_one_without(annotator: Annotator, t
     assert fingerprint(scored) != fingerprint(source)
 
 
+def test_a_pair_with_codes_of_its_own_is_read_without_them_in_some_epochs(annotator: Annotator) -> None:
+    pair = annotator.with_tags("<b>open</b> the file", "die datei <b>öffnen</b>")
+    read = {annotator.annotated(*pair, random.Random(number)) for number in range(50)}
+    assert read == {pair, ("open the file", "die datei öffnen")}
+
+
+def test_pieces_that_no_source_has_are_left_out() -> None:
+    model: Any = Fixed("die⟦3/⟧ datei⟦/1⟧ öffnen")
+    [[result]] = GuardedTranslator(model, warn=False, guard=False).n_best(["open the file"])
+    assert result.text == "die datei öffnen"
+
+
 def test_a_phrase_has_no_link_to_what_is_outside() -> None:
     links = WordLinks([(0, 1), (1, 0), (2, 2), (2, 4)])
     assert links.phrase(0, 1) is not None

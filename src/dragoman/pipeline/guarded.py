@@ -199,7 +199,7 @@ class GuardedTranslator:
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """Translations with their warnings, those with the fewest first."""
         found = [
-            [self._with_warnings(src, item) for item in of_sentence]
+            [self._with_warnings(src, self._without_strays(src, item)) for item in of_sentence]
             for src, of_sentence in zip(sentences, self._wide.n_best(sentences), strict=True)
         ]
         if not self.guard:
@@ -214,6 +214,11 @@ class GuardedTranslator:
             elif best.warnings and (again := self._searched_again(sentences[row], len(best.warnings))):
                 found[row] = [again, *of_sentence]
         return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
+
+    def _without_strays(self, src: str, item: Translation) -> Translation:
+        """A translation without pieces of codes where its source has none."""
+        stray = self.has_learnt_codes and "⟦" in item.text and "⟦" not in src
+        return replace(item, text=plain_text(item.text)) if stray else item
 
     def _searched_again(self, src: str, num_warnings: int) -> Translation | None:
         """A translation without repetitions that has fewer warnings; None: there is none."""

@@ -94,9 +94,7 @@ def fine_tuning_recipe(
     pairs, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), 1
     words: float = words_of(own)
     batch_tokens = recipe["training"]["batch_tokens"]
-    corpus = {**recipe["corpus"], "normalize": theirs.corpus.normalize, "max_tokens": theirs.corpus.max_tokens}
-    if pieces_of(theirs.corpus.augment):  # what it has learnt beside the text is not to be forgotten
-        corpus["augment"] = config.to_dict(theirs.corpus.augment)
+    corpus = {**recipe["corpus"], **_kept(theirs.corpus)}
     if general is not None:
         size = sum(1 for _ in general.pairs())
         times = max(1, min(course.most_times, size // (course.others * pairs)))
@@ -133,6 +131,12 @@ def fine_tuning_recipe(
             "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
         },
     }
+
+
+def _kept(theirs: Any) -> dict[str, Any]:
+    """Settings of another run's corpus that count for its text: spelling, length, and what it has learnt beside it."""
+    kept = {"normalize": theirs.normalize, "max_tokens": theirs.max_tokens}
+    return {**kept, "augment": config.to_dict(theirs.augment)} if pieces_of(theirs.augment) else kept
 
 
 def _optimizer(theirs: Any, pairs: int, course: Course, usual: float, is_adapter: bool) -> tuple[dict[str, Any], float]:

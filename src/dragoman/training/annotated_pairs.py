@@ -40,6 +40,8 @@ LONGEST = 6
 """Words of the source that a drawn pair of codes goes around, at most."""
 TRIES = 12
 """Draws of a phrase for the codes of a pair, at most: most words of a free translation are in none."""
+PLAIN = 0.3
+"""Share of the epochs in which a pair with codes of its own is trained on without."""
 ALONE = 0.3
 """Share of drawn codes that stand alone."""
 
@@ -115,8 +117,11 @@ class Annotator:
         return plain_text(marked_src), plain_text(marked_tgt)
 
     def annotated(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
-        """The pair with pieces in it, or as it is: one that has some already, and most others."""
-        if rng.random() >= self.config.tags or PIECE.search(src):
+        """The pair with pieces in it, or as it is. One that has some of its own loses them in some epochs."""
+        drawn = rng.random()
+        if PIECE.search(src):
+            return (plain_text(src), plain_text(tgt)) if drawn < PLAIN else (src, tgt)
+        if drawn >= self.config.tags:
             return src, tgt
         sides = [_read(text, tags_only=False) for text in (src, tgt)]
         return (self._with_own_codes(*sides) if sides[0][1] else None) or self._with_drawn_codes(src, tgt, rng)

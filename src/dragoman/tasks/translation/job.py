@@ -175,6 +175,7 @@ class TranslationJob(Job):
         self.valid_pairs = list(corpus.valid.pairs())
         if self.ranks.is_first:
             _say_languages(corpus, self.valid_pairs)
+        augment = self.augment
         train_source: Any
         valid: Any = corpus.valid
         if isinstance(corpus.train, StreamSource):
@@ -183,15 +184,18 @@ class TranslationJob(Job):
         else:
             split, train_source = "train", corpus.train
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
-                examine(train_source, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
+                plain: Any = train_source
+                if isinstance(augment, Annotator):
+                    plain = changed(train_source, augment.without_tags)
+                examine(plain, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
             self.claim()
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
                 train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
         without = train_source
-        if isinstance(self.augment, Annotator):
-            train_source = changed(train_source, self.augment.with_tags)
-            valid = changed(valid, self.augment.without_tags)
+        if isinstance(augment, Annotator):
+            train_source = changed(train_source, augment.with_tags)
+            valid = changed(valid, augment.without_tags)
             self.valid_pairs = list(valid.pairs())
         if self.ranks.is_first:
             self._keep_lexicon()
