@@ -116,8 +116,8 @@ def _by_first_letter(language: str) -> tuple[_ByLetter, _ByLetter]:
     """The number words of a language and the names of its months, each with its value, by their first letters: few
     have that of a word."""
     tables: tuple[_ByLetter, _ByLetter] = ({}, {})
-    for table, words in zip(tables, (_number_words(language), months(language)), strict=True):
-        for word, value in words.items():
+    for table, words in zip(tables, (_number_words(language).items(), months(language).items()), strict=True):
+        for word, value in words:
             table.setdefault(word[0], []).append((word, str(value)))
     return tables
 
