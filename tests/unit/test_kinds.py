@@ -523,6 +523,7 @@ class Workshop:
             by_sentence=model.n_best,
             own=SimpleNamespace(glossary=None),
             carries_codes=False,
+            memory=None,
         )
         data = packed(row, row.file.replace(PLACE, text))
         options = Options("a", ("en", "de"), **row.options)

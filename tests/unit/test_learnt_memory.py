@@ -7,21 +7,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from rapidfuzz import fuzz
 from tests.errors import raises_error
 
 from dragoman.alignment.learnt_memory import ALIKE, LEAST, LEXICON, has_learnt_matches, links_of_run, marked, with_match
 from dragoman.alignment.lexicon import WordAligner
+from dragoman.alignment.links import AlignedPair
 from dragoman.decoding.search import DecodingConfig, Hypothesis
 from dragoman.errors import Error
+from dragoman.formats.base import Options
+from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part
+from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.learnt_matches import LearntMatches
-from dragoman.pipeline.memory import TranslationMemory
-from dragoman.pipeline.pipeline import Pipeline
+from dragoman.pipeline.memory import LayeredMemory, TranslationMemory
+from dragoman.pipeline.pipeline import BY_CONTEXT, Pipeline
 from dragoman.pipeline.translator import Translator
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import MEMORY, MEMORY_PIECES, PIECE, plain_text, without_pieces
@@ -349,3 +354,33 @@ def test_what_has_nothing_but_its_tags_in_common_is_no_match(door: Door) -> None
     assert replace(door.pipeline, memory=memory).texts([text]) == door.pipeline.texts([text])
     [one] = replace(door.pipeline, memory=memory_of(("<b>close</b> it now", "x"))).texts(["<b>close</b> it"])
     assert WarningKind.LIKE_MEMORY in [note.kind for note in one.best.warnings]
+
+
+def diagonal(_: Any, pairs: Sequence[AlignedPair]) -> list[np.ndarray]:
+    return [np.eye(len(pair.tgt_words), len(pair.src_words)) for pair in pairs]
+
+
+def test_of_several_translations_the_sentences_beside_choose(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also: litepress.cn issue 88, one source with several translations, one of which was taken for all."""
+    path = tmp_path / "a.tsv"
+    rows = ["File menu.\tMenü Datei.", "Open.\tÖffnen.", "Shop hours.\tZeiten.", "Open.\tOffen.", "Closed.\tZu.",
+            "Open.\tÖffnen."]  # fmt: skip
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    pipeline = replace(door.pipeline, memory=TranslationMemory.load(path, ("en", "de")))
+    texts = ["File menu. Open.", "Shop hours. Open.", "Open. Closed.", "Open."]
+    found = pipeline.texts(texts)
+    assert [one.best.text for one in found] == ["Menü Datei. Öffnen.", "Zeiten. Offen.", "Offen. Zu.", "Öffnen."]
+    assert found[1].best.warnings[-1].detail == BY_CONTEXT
+    assert found == [pipeline.texts([text])[0] for text in texts]
+    monkeypatch.setattr("dragoman.pipeline.document.word_links", diagonal)
+    document = DocumentTranslator(pipeline)
+    made = Document("\n\n".join(texts).encode(), FORMATS["txt"], Options("x", ("en", "de"))).translated(document)
+    assert made.decode().split("\n\n") == [one.best.text for one in found]
+    page = Document(b"<p>Shop hours. <b>Open</b>.</p>", FORMATS["html"], Options("x", ("en", "de")))
+    assert page.translated(DocumentTranslator(pipeline)) == b"<p>Zeiten. <b>Offen</b>.</p>"
+    assert pipeline.memory is not None
+    assert LayeredMemory([memory_of(("Open.", "Auf.")), pipeline.memory]).in_context("Open.", "Shop hours.", "") is None
+    pipeline.memory.add("Open.", "Auf.")
+    assert pipeline.texts(["Shop hours. Open."])[0].best.text == "Zeiten. Auf."

@@ -15,7 +15,7 @@ from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
 from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.carried_codes import CarriedCodes, codes_of_sentences
-from dragoman.pipeline.pipeline import Pipeline
+from dragoman.pipeline.pipeline import Pipeline, by_context
 from dragoman.pipeline.splitter import Joined
 from dragoman.pipeline.splitter import Piece as SentencePiece
 from dragoman.quality.warnings import Warning, WarningKind, doubts
@@ -116,18 +116,22 @@ class DocumentTranslator:
         )
         made = self.by_sentence(wanted) if wanted else []
         found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
-        said = {text: item.text for text, item in found.items()}
+        chosen = []  # of each text's sentences
+        for of_text, row in zip(pieces, carried, strict=True):
+            every = found if row is None else found | row.translations
+            best = {piece.text: every[piece.text] for piece in of_text if piece.is_text}
+            chosen.append(by_context(self.pipeline.memory, of_text, best))
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes and carried[row] is None]
-        sentences = (piece.text for row in with_codes for piece in pieces[row] if piece.is_text)
-        links = self._links(list(dict.fromkeys((text, said[text]) for text in sentences if text != said[text])))
+        pairs = ((text, item.text) for row in with_codes for text, item in chosen[row].items())
+        links = self._links(list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])))
         out = []
         spaced = not written_without_spaces(self.pipeline.splitter.languages[1])
-        for source, (text, codes, protected), of_text, row in zip(texts, read, pieces, carried, strict=True):
+        rows = zip(texts, read, pieces, carried, chosen, strict=True)
+        for source, (text, codes, protected), of_text, row, own in rows:
             if not any(piece.is_text for piece in of_text):
                 out.append(_Made(list(source), [], is_text=False))
                 continue
-            own = found if row is None else found | row.translations
-            joined = splitter.joined(text, of_text, said if row is None else {src: own[src].text for src in own})
+            joined = splitter.joined(text, of_text, {src: own[src].text for src in own})
             warnings = [one for piece in of_text if piece.is_text for one in own[piece.text].warnings]
             if joined.text == text:  # its codes stay as well, those around a blank or a part of a word too
                 out.append(_Made(list(source), warnings, is_text=True))

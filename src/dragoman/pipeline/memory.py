@@ -39,6 +39,8 @@ HINT = 0.85
 _RECENT = 1000
 """Entries that came after the index was made, at most; with more it is made anew."""
 
+KNOWN = Warning(WarningKind.FROM_MEMORY)
+
 FEWEST_CAPITALS = 4
 """Letters of a text in capitals, at least, that may be one in small letters: fewer are an acronym (`US`, us)."""
 
@@ -64,6 +66,14 @@ class Match(NamedTuple):
         return f"{', '.join(filter(None, (percent, self.place)))}: {self.src}"
 
 
+class InContext(NamedTuple):
+    """A translation, and the sources before and after its own in the file."""
+
+    tgt: str
+    before: str
+    after: str
+
+
 class TranslationMemory:
     """Pairs to look up: `exact` ones first, then `like` ones.
 
@@ -80,6 +90,8 @@ class TranslationMemory:
         self.languages, self.name = languages, name
         self._lines: dict[str, int] = {}
         """The line in the file of each source."""
+        self._several: dict[str, list[InContext]] = {}
+        """The translations of each source of which the file has several."""
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
         parts: dict[str, list[tuple[str, str]]] = {}
         for src, tgt in self._exact.items():
@@ -111,6 +123,7 @@ class TranslationMemory:
             return
         parts = self._parts(src, tgt)
         with self._changing:
+            self._several.pop(src, None)
             self._part_with_sentences(src)
             self._breaks.update(_beside_breaks(src))
             for one in (src, *(one for one, _ in parts)):
@@ -123,6 +136,7 @@ class TranslationMemory:
         """Take the entry of a source out, if there is one, with its sentences. Other threads may look up meanwhile."""
         src = in_lines(src)
         with self._changing:
+            self._several.pop(src, None)
             self._part_with_sentences(src)
             if self._exact.pop(src, None) is not None:
                 self._forget_numbers(src)
@@ -198,11 +212,13 @@ class TranslationMemory:
         Of several translations of one source one is kept by the rule of `text/conflicts.py`, and their number told.
         Raises DragomanError for a file that is broken or has no pair of these languages.
         """
-        kept = _settled(_pairs_of(path, languages), path)
+        pairs = list(_pairs_of(path, languages))
+        kept = _settled(pairs, path)
         if not kept:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
         memory = cls([(src, pair.tgt) for src, pair in kept], languages, show(path))
         memory._lines = {in_lines(src): pair.line for src, pair in kept}
+        memory._several = _several(pairs)
         return memory
 
     def _place(self, src: str) -> str:
@@ -227,6 +243,17 @@ class TranslationMemory:
                 self._uncased = {uncased(src): src for src in self._sources()}
             tgt = self._tgt(self._uncased.get(uncased(text), ""))
         return None if tgt is None else upper(tgt, self.languages[1])
+
+    def in_context(self, text: str, before: str, after: str) -> str | None:
+        """The translation of a text of which the file has several that stands there between the same sentences, or
+        beside one of them; None where there is no such one."""
+        src, sides = _spaced(text), (_spaced(before), _spaced(after))
+
+        def alike(one: InContext) -> int:
+            return sum(bool(side) and side == there for side, there in zip(sides, one[1:], strict=True))
+
+        best = max(self._several.get(src, ()), key=alike, default=None)
+        return best.tgt if best is not None and alike(best) and src in self._exact else None
 
     def breaks_inside(self, before: str, after: str) -> bool:
         """False if no entry has a line break between the end of one text and the beginning of another."""
@@ -277,6 +304,11 @@ class LayeredMemory:
         """The translation of a text in the uppermost memory that has it."""
         return next((tgt for layer in self.layers if (tgt := layer.exact(text)) is not None), None)
 
+    def in_context(self, text: str, before: str, after: str) -> str | None:
+        """The translation in such a context in the uppermost memory that has the text."""
+        own = next((layer for layer in self.layers if text in layer), None)
+        return None if own is None else own.in_context(text, before, after)
+
     def breaks_inside(self, before: str, after: str) -> bool:
         """False if no memory has an entry with a line break between two texts."""
         return any(layer.breaks_inside(before, after) for layer in self.layers)
@@ -310,6 +342,16 @@ def settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
 
 def _pairs_of(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
     return (source_of_file(str(path), *languages) or TsvSource(path=str(path))).between(languages)
+
+
+def _several(pairs: Sequence[Pair]) -> dict[str, list[InContext]]:
+    """The different translations of each source that has several."""
+    sources = ["", *(_spaced(pair.src) for pair in pairs), ""]
+    found: dict[str, dict[InContext, None]] = {}
+    for before, pair, after in zip(sources, pairs, sources[2:], strict=False):
+        if pair.src.strip() and pair.tgt.strip():
+            found.setdefault(_spaced(pair.src), {})[InContext(in_one_line(pair.tgt), before, after)] = None
+    return {src: list(every) for src, every in found.items() if len({one.tgt for one in every}) > 1}
 
 
 def _settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
@@ -387,10 +429,7 @@ def from_memory(
         if told is not None
         else [_like_the_memory(memory, text, items)[:count] for text, items in zip(wanted, every, strict=True)]
     )
-    return [
-        next(made) if found is None else [Translation(found, 0.0, 0.0, (Warning(WarningKind.FROM_MEMORY),))]
-        for found in known
-    ]
+    return [next(made) if found is None else [Translation(found, 0.0, 0.0, (KNOWN,))] for found in known]
 
 
 def _like_the_memory(memory: Memory, text: str, items: Sequence[Translation]) -> list[Translation]:

@@ -39,10 +39,13 @@ from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.learnt_matches import LearntMatches
-from dragoman.pipeline.memory import Memory, from_memory
+from dragoman.pipeline.memory import KNOWN, Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
 from dragoman.text.glossary import Glossary
 from dragoman.text.typography import typeset
+
+BY_CONTEXT = "one of several translations, by the sentences beside it"
+"""The note on such a sentence."""
 
 FEW_TOKENS = 1_000
 """A vocabulary of fewer may be of letters or bytes, and knows no word."""
@@ -198,7 +201,7 @@ class Pipeline:
 
     def _translated(self, text: str, pieces: Sequence[Piece], found: Mapping[str, list[Translation]]) -> Translated:
         """The translations of a text from those of its pieces; an alternative differs in one sentence."""
-        best = {piece.text: found[piece.text][0] for piece in pieces if piece.is_text}
+        best = by_context(self.memory, pieces, {piece.text: found[piece.text][0] for piece in pieces if piece.is_text})
         joined = self._joined(text, pieces, best)
         items = {joined.text: self._translation(joined, best, moved=len(pieces) > 1)}
         others = [(src, item) for src in best for item in found[src][1:]]
@@ -233,6 +236,21 @@ class Pipeline:
         return Translation(
             joined.text, score / max(1, len(items)), log_prob, tuple(dict.fromkeys(warnings)), confidence, words
         )
+
+
+def by_context(memory: Memory | None, pieces: Sequence[Piece], best: dict[str, Translation]) -> dict[str, Translation]:
+    """The translations of a text's sentences; of those of which the memory has several the one that stands there beside
+    the same sentences."""
+    if memory is None:
+        return best
+    texts = ["", *(piece.text for piece in pieces), ""]
+    chosen: dict[str, Translation] = {}
+    for before, text, after in zip(texts, texts[1:], texts[2:], strict=False):
+        if text in best and best[text].warnings == (KNOWN,) and text not in chosen:
+            tgt = memory.in_context(text, before, after)
+            if tgt is not None:
+                chosen[text] = replace(best[text], text=tgt, warnings=(replace(KNOWN, detail=BY_CONTEXT),))
+    return best | chosen
 
 
 def as_typeset(n_best: NBest, language: str, sentences: Sequence[str]) -> list[list[Translation]]:
