@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -555,3 +556,35 @@ def test_sentences_around_an_argument_with_arms_are_pieces_of_their_own() -> Non
     argument = "{n, plural, one {cat} other {cats}}"
     text = f"# {argument} are here. Three four."
     assert [piece.text for piece in pieces(text)] == [f"# {argument} are here.", "Three four."]
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "expected"),
+    [
+        ("<b>Open</b> the file.", "The file unfold it.", "The file <b>unfold it</b>."),
+        ("The <i>file</i> <b>open</b>.", "Unfold it the file.", "<b>Unfold it</b> the <i>file</i>."),
+        ("Click the %s open now.", "Now unfold it.", "Now %s unfold it."),
+        ("The file: <b>open</b>", "Unfold it: the file", "<b>Unfold it</b>: the file"),
+    ],
+)
+def test_tags_of_a_line_stand_around_its_terms(
+    line: str, translation: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attention, as it is of no use for words that a term has replaced: all of it is at the final mark."""
+
+    def of_no_use(_: Any, pair: Any) -> np.ndarray:
+        links = np.zeros((len(pair.tgt_words), len(pair.src_words)))
+        links[-1, :] = 1 / len(pair.src_words)
+        return links
+
+    monkeypatch.setattr(careful_module, "attention_links_if_any", of_no_use)
+    monkeypatch.setattr(careful_module, "place_terms", lambda *args: [SimpleNamespace(text=translation)])
+    model: Any = SimpleNamespace(
+        glossary=Glossary({"open": "unfold it", "file": "file"}), normalize=str, join=" ", languages=("en", "en"),
+        decoding=DecodingConfig(beam_size=1),
+        tokenizers=train_tokenizers(WordsConfig(), lambda: iter("a"), lambda: iter("a")),
+        n_best=lambda sentences: [[Translation(translation, 0.0, 0.0)] for _ in sentences],
+    )  # fmt: skip
+    model.with_decoding = lambda **changes: model
+    [[item]] = GuardedTranslator(model, guard=False, warn=False).n_best([line])
+    assert item.text == expected

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.glossary import Found
-from dragoman.text.lookup import occurrences
+from dragoman.text.glossary import Glossary
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.words import Word, words
 
@@ -82,20 +81,21 @@ def proportional(num_tgt: int, num_src: int) -> Links:
     return links
 
 
-def with_terms_linked(pair: AlignedPair, links: Links, terms: Sequence[Found]) -> Links:
+def with_terms_linked(pair: AlignedPair, links: Links, glossary: Glossary | None) -> Links:
     """Links in which the words of each term of the source are linked to its target term, and to nothing else.
 
     A model knows nothing of a target term that took the place of its own words. Where a target term stands in the
     translation more often, that with the most links counts.
     """
+    if glossary is None or not links.size:
+        return links
     links = links.copy()
     free = np.ones(len(pair.tgt_words), dtype=bool)
-    for term in terms:
+    for term in glossary.find(pair.src):
         columns = [number for number, word in enumerate(pair.src_words) if term.start <= word.start < term.end]
-        places = list(occurrences(term.target, pair.tgt))
         rows = [
             [row for row, word in enumerate(pair.tgt_words) if start <= word.start < end and free[row]]
-            for start, end in places
+            for start, end in glossary.written(term.target, pair.tgt)
         ]
         best = max(rows, key=lambda of_place: links[np.ix_(of_place, columns)].sum(), default=[])
         if best and columns:

@@ -26,9 +26,11 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.text.annotations import PIECE, TERM
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.lookup import words_like
+from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.words import MARKS, Word, borders, is_letter
 
 # All in nats, tuned on the terms of LibreOffice's help (docs/log.md).
@@ -82,8 +84,23 @@ class _Row(NamedTuple):
 def bound(
     translator: SearchTranslator, glossary: Glossary | None, banned: BannedPhrases | None = None
 ) -> SearchTranslator:
-    """The translator whose translations hold the terms of a glossary, and no banned phrase."""
-    return translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
+    """The translator whose translations hold the terms of a glossary, and no banned phrase.
+
+    A model that has learnt terms reads their targets beside them, and may inflect them.
+    """
+    if glossary is not None:
+        languages = translator.languages or ("", "")
+        glossary = (
+            glossary.inflected(languages) if has_learnt_terms(translator) else replace(glossary, inflections=None)
+        )
+    other = translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
+    other.annotate = other.glossary.annotated if other.glossary and other.glossary.inflections else str
+    return other
+
+
+def has_learnt_terms(translator: SearchTranslator) -> bool:
+    """True where the source vocabulary has the pieces of terms."""
+    return translator.tokenizers.src.id_of(TERM) != UNK_ID
 
 
 def with_terms(
@@ -92,14 +109,18 @@ def with_terms(
     """The translations of each part with the terms of the glossary in the place of what the model wrote for them.
 
     Where a term has no place, as the model has left it out, or where the translation's beginning is given, it is
-    searched for (`decoding/constrained.py`), and a warning says so.
+    searched for (`decoding/constrained.py`), and a warning says so. What a model that has learnt terms has written, in
+    whatever form, stays.
     """
     results = [list(of_part) for of_part in translations]
     terms = [glossary.find(part.text) for part in parts]
     missing: dict[int, Sequence[Found]] = {row: terms[row] for row, part in enumerate(parts) if part.prefix}
     each = [(row, item) for row in range(len(parts)) if terms[row] and row not in missing for item in results[row]]
     sources = [parts[row].text for row, _ in each]
-    placed = place_terms(translator, sources, [item.text for _, item in each], [terms[row] for row, _ in each])
+    written = [_written(glossary, item.text, terms[row]) for row, item in each]
+    left, taken = [found for found, _ in written], [places for _, places in written]
+    placed = place_terms(translator, sources, [item.text for _, item in each], left, taken)
+    placed = [_without_written(glossary, found) for found in placed]
     rescored = _rescored(translator, sources, [item for _, item in each], placed)
     unique: dict[int, dict[str, Translation]] = {}
     for (row, _), found, item in zip(each, placed, rescored, strict=True):
@@ -114,6 +135,32 @@ def with_terms(
                 replace(item, warnings=(*item.warnings, left_out)) for item in results[row]
             ]
     return results
+
+
+def _written(glossary: Glossary, translation: str, terms: Sequence[Found]) -> tuple[Sequence[Found], list[Word]]:
+    """(the terms that a translation lacks, the places of others and of pieces): all terms, of a model that has learnt
+    none."""
+    if glossary.inflections is None:
+        return terms, []
+    taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
+    left = []
+    for term in terms:
+        places = (
+            one for one in glossary.written(term.target, translation) if not any(_overlap(one, it) for it in taken)
+        )
+        if place := next(places, None):
+            taken.append(place)
+        else:
+            left.append(term)
+    return left, taken
+
+
+def _without_written(glossary: Glossary, placed: Placed) -> Placed:
+    """A translation in which a term that stands there once is not missed where it could stand once more."""
+    if glossary.inflections is None:
+        return placed
+    missing = (term for term in placed.without_place if not glossary.written(term.target, placed.text))
+    return placed._replace(without_place=tuple(missing))
 
 
 def _rescored(

@@ -360,9 +360,13 @@ class SearchTranslator:
         held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
         texts = [
             text.replace(HELD, " ")
-            for text in split_long(held, lambda text: len(encode(text.replace(HELD, " "))), self.max_src_tokens)
+            for text in split_long(
+                held, lambda text: len(encode(self.annotate(text.replace(HELD, " ")))), self.max_src_tokens
+            )
         ]
-        parts = [Part(encode(text), free if number else begin, text) for number, text in enumerate(texts)]
+        parts = [
+            Part(encode(self.annotate(text)), free if number else begin, text) for number, text in enumerate(texts)
+        ]
         return [part for part in parts if part.ids]
 
     def check_prefix(self, prefix: str) -> None:

@@ -236,11 +236,7 @@ class DocumentTranslator:
         glossary = self.pipeline.own.glossary
         for pair, pairing, links in zip(pairs, pairings, word_links(self.pipeline.own, pairings), strict=True):
             links = links if links.any() else proportional(*links.shape)
-            found[pair] = (
-                links
-                if glossary is None or not links.size
-                else with_terms_linked(pairing, links, glossary.find(pair[0]))
-            )
+            found[pair] = with_terms_linked(pairing._replace(src=pair[0]), links, glossary)
         return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dragoman.alignment.attention import attention_links_if_any
 from dragoman.alignment.learnt_markup import coded, has_learnt_codes, has_markup, items_of_line, raw_text
-from dragoman.alignment.links import AlignedPair, Links, proportional
+from dragoman.alignment.links import AlignedPair, Links, proportional, with_terms_linked
 from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
 from dragoman.alignment.term_placement import place_terms
 from dragoman.cancellation import check
@@ -186,8 +186,8 @@ class GuardedTranslator:
         src_words = words(text)
         where = self._links(AlignedPair(text, translation, src_words, words(translation)))
         stand_ins = [place for word, _ in put for place in places(word, translation)]
-        whole = [*self._terms(text, translation), *stand_ins]
-        kept = put_back(translation, removed, src_words, where, self.translator.join, whole)
+        terms = self._terms(text, translation)
+        kept = put_back(translation, removed, src_words, where, self.translator.join, stand_ins, terms)
         for word, span in put:
             kept = in_place_of(word, span, kept)
         notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]
@@ -250,9 +250,9 @@ class GuardedTranslator:
         return [replace(item, warnings=(*item.warnings, *reasons)) for item in translations]
 
     def _links(self, pair: AlignedPair) -> Links:
-        """Where words went; in the order they came for a model that has no attention to tell it."""
+        """Where words went; in the order they came for a model that has no attention to tell it. Terms go to terms."""
         links = attention_links_if_any(self.translator, pair)
-        return links if links.any() else proportional(*links.shape)
+        return with_terms_linked(pair, links if links.any() else proportional(*links.shape), self.translator.glossary)
 
     def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:
         """Where the glossary's terms stand in a translation."""

@@ -262,8 +262,8 @@ def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) 
     """The words of the glossary for a text that is a term and nothing else; for others the translations of `n_best`."""
 
     def as_term(text: str) -> str | None:
-        found = glossary.find(text)
-        return found[0].target if found and (found[0].start, found[0].end) == (0, len(text)) else None
+        found = glossary.find(text)[:1]
+        return next((term.target for term in found if term[:2] == (0, len(text)) and not term.is_inflected), None)
 
     terms = [as_term(text.strip()) for text in sentences]
     made = iter(n_best([text for text, term in zip(sentences, terms, strict=True) if term is None]))

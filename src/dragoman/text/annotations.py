@@ -78,6 +78,21 @@ def with_pieces(text: str, pieces: Iterable[Placed]) -> str:
     return parts[0] + "".join(piece + part for (_, piece), part in zip(chosen, parts[1:], strict=True))
 
 
+def with_term_pieces(text: str, pieces: Iterable[Placed], terms: Iterable[tuple[int, int, str]]) -> str:
+    """The text with its pieces, and with the target of each term behind it. `terms`: (start, end, target).
+
+    Codes that begin or end where a term does stand around it.
+
+    >>> with_term_pieces("Click Open.", [Placed(5, "⟦1⟧"), Placed(10, "⟦/1⟧")], [(6, 10, "Öffnen")])
+    'Click⟦1⟧⟦term⟧ Open⟦as⟧ Öffnen⟦/term⟧⟦/1⟧.'
+    """
+    placed = [((piece.place, 1), piece) for piece in pieces]
+    for start, end, target in terms:
+        placed.append(((start, 2), Placed(start, TERM)))
+        placed.append(((end, 0), Placed(end, f"{AS} {target}{END_OF_TERM}")))
+    return with_pieces(text, [piece for _, piece in sorted(placed, key=lambda one: one[0])])
+
+
 def without_pieces(text: str) -> tuple[str, list[Placed]]:
     """(the text without its pieces, the pieces), whatever spaces stand around them.
 

@@ -10,7 +10,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +21,12 @@ from dragoman.formats.base import has_letters
 from dragoman.formats.bitext import tbx_entries
 from dragoman.formats.encoding import decoded
 from dragoman.progress import say
+from dragoman.text.annotations import with_term_pieces, without_pieces
+from dragoman.text.inflection import Inflection
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
 from dragoman.text.lookup import lookup_form, occurrences, words_like
 from dragoman.text.placeholders import span_ranges
+from dragoman.text.words import Word, words
 
 START = 4
 """First letters of a term, by which it is looked for."""
@@ -37,6 +40,7 @@ class Found(NamedTuple):
     start: int
     end: int
     target: str
+    is_inflected: bool = False
 
 
 def _terms(data: bytes, name: str, languages: tuple[str, str], plain: bool) -> Iterator[tuple[int, str, str]]:
@@ -96,6 +100,8 @@ class Glossary:
     """Where a target was read first (`terms.tsv, line 3`)."""
     left_out: tuple[DragomanError, ...] = field(default=(), compare=False)
     """Rows that are no term, and why."""
+    inflections: tuple[Inflection, Inflection] | None = None
+    """Of the source and of the target, where terms are found, and their targets recognised, in any form."""
 
     @classmethod
     def load(cls, path: Path, languages: tuple[str, str] = ("", "")) -> "Glossary":
@@ -178,7 +184,11 @@ class Glossary:
                 )
             if target in self.places:
                 places.setdefault(said, self.places[target])
-        return Glossary(targets, places)
+        return Glossary(targets, places, inflections=self.inflections)
+
+    def inflected(self, languages: tuple[str, str]) -> "Glossary":
+        """The glossary for a model that inflects terms: they are found in any form, and their targets recognised."""
+        return replace(self, inflections=(Inflection(languages[0]), Inflection(languages[1])))
 
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
@@ -186,15 +196,46 @@ class Glossary:
         kept = span_ranges(text)
         found: list[Found] = []
         end = 0
-        for start, _, stop, term in sorted(self._occurrences(text)):
+        for start, _, stop, term, is_inflected in self._in_order(text):
             if start < end:
                 continue
             end = stop
             while kept and kept[0][1] <= start:
                 kept.pop(0)
             if not kept or kept[0][0] >= stop:
-                found.append(Found(start, stop, self.targets[term]))
+                found.append(Found(start, stop, self.targets[term], is_inflected))
         return found
+
+    def annotated(self, text: str) -> str:
+        """The text with its terms' targets behind them, as a model reads it that has learnt terms.
+
+        >>> Glossary({"spreadsheet": "Tabellenkalkulation"}).annotated("Open the spreadsheet.")
+        'Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.'
+        """
+        plain, pieces = without_pieces(text)
+        terms = self.find(plain)
+        return with_term_pieces(plain, pieces, [term[:3] for term in terms]) if terms else text
+
+    def _in_order(self, text: str) -> list[tuple[int, int, int, str, bool]]:
+        """The occurrences of terms in the order in which they count."""
+        written = [(*one, False) for one in self._occurrences(text)]
+        if self.inflections is None:
+            return sorted(written)
+        both = [*written, *((*one, True) for one in self._inflected_occurrences(text, self.inflections[0]))]
+        return sorted(both, key=lambda one: (one[0], -one[2], one[4], one[1]))
+
+    def _inflected_occurrences(self, text: str, inflection: Inflection) -> Iterator[tuple[int, int, int, str]]:
+        """As `_occurrences`, of terms whose words stand in the text in any form."""
+        lemmas = inflection.lemmas(text)
+        longest = max(map(len, self._by_lemmas), default=0)
+        for first, last in (
+            (n, m) for n in range(len(lemmas)) for m in range(n + 1, min(n + longest, len(lemmas)) + 1)
+        ):
+            check()
+            start, end = lemmas[first][0].start, lemmas[last - 1][0].end
+            for rank, term in self._by_lemmas.get(tuple(lemma for _, lemma in lemmas[first:last]), ()):
+                if not _is_cased(term) or _capitals(term) == _capitals(text[start:end]):
+                    yield start, rank, end, term
 
     def _occurrences(self, text: str) -> Iterator[tuple[int, int, int, str]]:
         """(start, rank, end, term) of all that is spelled like a term, be it inside of another; longer terms rank
@@ -216,9 +257,21 @@ class Glossary:
         [(2, 11)]
         """
         targets = {term.target for term in self.find(text)}
+        if self.inflections is not None:
+            return sorted({place for target in targets for place in self.written(target, translation)})
         return sorted(
             (start, end) for term in targets for start, end in occurrences(term, translation, cased=_is_cased(term))
         )
+
+    def written(self, target: str, translation: str) -> list[Word]:
+        """The places where a target term stands in a translation, in any case, and in any form that is recognised."""
+        inflected = [] if self.inflections is None else list(self.inflections[1].places(target, translation))
+        others = (
+            one
+            for one in occurrences(target, translation)
+            if not any(one.start < place.end and place.start < one.end for place in inflected)
+        )
+        return sorted([*inflected, *others])
 
     def held_together(self, text: str) -> str:
         """The text with HELD for each space inside of a term."""
@@ -236,6 +289,15 @@ class Glossary:
             found.setdefault(key[:START], []).append((rank, term, key))
         return found
 
+    @functools.cached_property
+    def _by_lemmas(self) -> dict[tuple[str, ...], list[tuple[int, str]]]:
+        """(rank, term) by the lemmas of its words."""
+        found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+        for rank, term in enumerate(sorted(self.targets, key=len, reverse=True) if self.inflections else ()):
+            lemmas = tuple(lemma for _, lemma in self.inflections[0].lemmas(term)) if self.inflections else ()
+            found.setdefault(lemmas, []).append((rank, term))
+        return found
+
 
 def _error(code: Error, fault: str, name: str, line: int) -> DragomanError:
     return code(fault, file=name, line=line) if name else code(f"line {line}: {fault}")
@@ -248,6 +310,11 @@ def _fault(term: str, target: str) -> str:
     if "\n" in term + target:
         return "several lines in one cell (a quotation mark that is not closed?)"
     return ""
+
+
+def _capitals(term: str) -> list[bool]:
+    """Of each word whether it begins with a capital."""
+    return [term[word.start].isupper() for word in words(term)]
 
 
 def _is_cased(term: str) -> bool:

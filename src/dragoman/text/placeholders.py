@@ -344,6 +344,7 @@ def put_back(
     links: np.ndarray,
     between: str = " ",
     whole: Sequence[tuple[int, int]] = (),
+    terms: Sequence[tuple[int, int]] = (),
 ) -> str:
     """The translation with the spans of its source.
 
@@ -351,7 +352,7 @@ def put_back(
     before the word that stands for its right neighbour where it leans on that one, after that of its left one where it
     leans there, and else where the fewest links cross it (`_parting`).
     `between`: what stands between words in the target language. `whole`: ranges of the translation's characters that
-    no span may part; it goes beside them.
+    no span may part; it goes beside them. `terms`: ranges of terms, whose links are certain; no span parts them either.
     """
     tgt_words = words(translation)
     offsets: list[int] = []  # of each span, in the translation
@@ -359,18 +360,21 @@ def put_back(
         before = [i for i, word in enumerate(src_words) if word.end <= item.offset]
         after = [i for i, word in enumerate(src_words) if word.start >= item.offset]
         leans_right = item.before in _NOTHING and item.after not in _NOTHING and item.after not in CLOSING
-        if not before:
+        neighbour = after[:1] if leans_right else before[-1:]
+        linked = tgt_words[int(links[:, neighbour[0]].argmax())] if neighbour and tgt_words else Word(0, 0)
+        is_term = any(start <= linked.start < end for start, end in terms if neighbour)
+        if not before and not (leans_right and is_term):
             offsets.append(0)
-        elif not after or not tgt_words:
+        elif not tgt_words or (not after and not is_term):
             offsets.append(len(translation))
         elif item.before in _NOTHING and item.after in _NOTHING:
             place = _parting(links, len(before))
             offsets.append(tgt_words[place - 1].end if place else 0)
         elif leans_right:
-            offsets.append(tgt_words[int(links[:, after[0]].argmax())].start)
+            offsets.append(linked.start)
         else:
-            offsets.append(tgt_words[int(links[:, before[-1]].argmax())].end)
-        for start, end in whole:
+            offsets.append(linked.end)
+        for start, end in (*terms, *whole):
             if start < offsets[-1] < end:
                 offsets[-1] = start if leans_right else end
     out, done = "", 0
