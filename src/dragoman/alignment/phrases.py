@@ -4,9 +4,11 @@ A phrase pair is consistent if no word of either is linked to a word outside of 
 alignment models for statistical machine translation").
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from dragoman.text.words import Word
 
 
 class Phrase(NamedTuple):
@@ -23,6 +25,11 @@ class Phrase(NamedTuple):
             return self.tgt_end <= other.tgt_start or other.tgt_end <= self.tgt_start
         inner, outer = (self, other) if other.holds(self) else (other, self)
         return outer.holds(inner) and (inner[:2] != outer[:2] or inner[2:] == outer[2:])
+
+    def overlaps(self, other: "Phrase") -> bool:
+        """True if the two share a word of either side."""
+        src = self.src_start < other.src_end and other.src_start < self.src_end
+        return src or (self.tgt_start < other.tgt_end and other.tgt_start < self.tgt_end)
 
     def holds(self, other: "Phrase") -> bool:
         """True if another phrase is inside of this one, or the same."""
@@ -60,3 +67,13 @@ class WordLinks:
         if any(src not in inside for tgt in range(first, last + 1) for src in self.of_tgt.get(tgt, ())):
             return None
         return Phrase(start, end, first, last + 1)
+
+
+class Aligned(NamedTuple):
+    """A pair with its words and the links of them."""
+
+    src: str
+    tgt: str
+    src_words: Sequence[Word]
+    tgt_words: Sequence[Word]
+    links: WordLinks

@@ -56,6 +56,9 @@ class TextAugmentConfig:
     fuzzy: Share = 0.0
     """Source with the translation of a similar source behind it, from the other pairs, so that a model learns to use
     the matches of a translation memory."""
+    terms: Share = 0.0
+    """Source with the translation of some of its phrases behind them, as lemmas, so that a model learns to use the
+    terms of a glossary, and to inflect them. Lemmas take the extra `lemmas`; else the most frequent form is given."""
 
     def __post_init__(self) -> None:
         if self.upper + self.title + self.lower > 1:

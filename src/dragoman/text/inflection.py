@@ -31,6 +31,11 @@ class Inflection:
 
     language: str
 
+    @property
+    def has_lemmas(self) -> bool:
+        """True where a lemmatiser knows the language."""
+        return _lemmatizer(self.language) is not None
+
     def lemma(self, word: str) -> str:
         """The lemma of a word, with a capital where the word has one; the word itself where its lemma is not known, or
         hardly like it: such a lemma is too often another word's (`saw`, see)."""

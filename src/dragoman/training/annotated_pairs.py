@@ -1,4 +1,4 @@
-"""Training pairs with the pieces of `text/annotations.py`: what a model learns codes and matches from.
+"""Training pairs with the pieces of `text/annotations.py`: what a model learns codes, terms and matches from.
 
 Codes that a pair has on both sides become pieces with the same numbers; a plain pair gets some around phrases that
 translate each other (`alignment/phrases.py`), and beside them. Which ones is drawn from the random generator that is
@@ -16,7 +16,7 @@ from dragoman.alignment.learnt_markup import items_of_line, outside
 from dragoman.alignment.learnt_memory import with_match
 from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
 from dragoman.alignment.markup import text_and_codes
-from dragoman.alignment.phrases import Phrase, WordLinks
+from dragoman.alignment.phrases import Aligned, Phrase, WordLinks
 from dragoman.formats.base import Code
 from dragoman.text.annotations import (
     NUM_CODES,
@@ -28,11 +28,13 @@ from dragoman.text.annotations import (
     opening,
     plain_text,
     with_pieces,
+    without_pieces,
 )
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
-from dragoman.text.words import Word, is_letter, words
+from dragoman.text.words import is_letter, words
 from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
+from dragoman.training.annotated_terms import TermAnnotator
 
 MOST_DRAWN = 4
 """Codes that a plain pair gets, at most."""
@@ -54,32 +56,25 @@ def pieces_of(config: TextAugmentConfig) -> tuple[str, ...]:
 TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]
 
 
-class Aligned(NamedTuple):
-    """A pair with its words and the links of them."""
-
-    src: str
-    tgt: str
-    src_words: Sequence[Word]
-    tgt_words: Sequence[Word]
-    links: WordLinks
-
-
 @dataclass(frozen=True)
 class Annotator:
     """The changes of `corpus.augment`: messy texts, and pieces in them."""
 
     config: TextAugmentConfig
     aligner: WordAligner
+    terms: TermAnnotator | None = None
     matches: TrainingMatches | None = None
     fits: Callable[[str], bool] = lambda src: True
     """The check of a source that it is short enough to be trained on; a match that makes it longer is left out."""
 
     @classmethod
-    def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]]) -> "Annotator":
+    def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]], tgt_lang: str = "") -> "Annotator":
         """An annotator that learns its links from the first pairs, and finds matches among all."""
         pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MOST_PAIRS))
         plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MOST_PAIRS])
-        annotator = cls(config, WordAligner([(_texts(src), _texts(tgt)) for src, tgt in plain]))
+        split = [(_texts(src), _texts(tgt)) for src, tgt in plain]
+        terms = TermAnnotator.of_words(split, tgt_lang) if config.terms else None
+        annotator = cls(config, WordAligner(split), terms)
         if not config.fuzzy:
             return annotator
         bare = itertools.starmap(annotator.without_tags, pairs)
@@ -117,7 +112,14 @@ class Annotator:
         return plain_text(marked_src), plain_text(marked_tgt)
 
     def annotated(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
-        """The pair with pieces in it, or as it is. One that has some of its own loses them in some epochs."""
+        """The pair with pieces in it, those of codes and those of terms, or as it is."""
+        src, tgt = self._with_codes(src, tgt, rng)
+        if self.terms is None or rng.random() >= self.config.terms:
+            return src, tgt
+        return self.terms(self._aligned(without_pieces(src)[0], plain_text(tgt)), src, rng), tgt
+
+    def _with_codes(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
+        """The pair with pieces of codes, or as it is. One that has some of its own loses them in some epochs."""
         drawn = rng.random()
         if PIECE.search(src):
             return (plain_text(src), plain_text(tgt)) if drawn < PLAIN else (src, tgt)

@@ -119,7 +119,7 @@ class TranslationRecipe(RecipeSettings):
             self._check_guide()
         if pieces := pieces_of(self.corpus.augment):
             if isinstance(self.corpus.train, StreamSource):
-                raise ValueError("corpus.augment.tags, fuzzy: a stream is read while it is trained on; train on files")
+                raise ValueError("corpus.augment.tags, terms, fuzzy: a stream is read while it is trained on; train on files")
             if self.corpus.augment.fuzzy and getattr(self.tokenizer, "languages", None):
                 raise ValueError("corpus.augment.fuzzy: a match is of one direction; train on two languages")
             with_symbols(self.tokenizer, pieces)
@@ -341,7 +341,8 @@ class TranslationJob(Job):
             return corpus.augment
         say("learning the links of words for corpus.augment")
         pairs, normalize = corpus.train.unweighted().pairs(), NORMALIZERS[corpus.normalize]
-        return Annotator.of_pairs(corpus.augment, ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs))
+        texts = ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs)
+        return Annotator.of_pairs(corpus.augment, texts, corpus.tgt_lang)
 
     def _augment_that_fits(self) -> Augment:
         """The changes of training pairs, which add nothing that makes a source too long for a batch."""
