@@ -1,23 +1,39 @@
 """Terms that a model reads beside their words: in training pairs, in sentences, and recognised in translations."""
 
+import copy
+import random
+import re
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from tests.scripts import script
 
 from dragoman.alignment import term_placement
 from dragoman.alignment.links import AlignedPair, with_terms_linked
 from dragoman.alignment.term_placement import bound, with_terms
+from dragoman.decoding.search import DecodingConfig
+from dragoman.inference.loading import build_model
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
+from dragoman.models.families import TransformerConfig
 from dragoman.pipeline.pipeline import as_whole_terms
 from dragoman.text import inflection
-from dragoman.text.annotations import TERM_PIECES, Placed, with_term_pieces
+from dragoman.text.annotations import CODE_PIECES, TERM_PIECES, Placed, with_term_pieces, without_pieces
+from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.inflection import Inflection
 from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.text.tokenizers.pair import train_tokenizers
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.words import Word, words
+from dragoman.training import annotated_terms
+from dragoman.training.annotated_pairs import Annotator, pieces_of
 
 
 @pytest.fixture(autouse=True)
@@ -191,3 +207,135 @@ def test_codes_go_around_an_inflected_term() -> None:
     pair = AlignedPair("the files here", "hier Dateien die", words("the files here"), words("hier Dateien die"))
     links = with_terms_linked(pair, np.full((3, 3), 1 / 3), inflected(file="Datei"))
     assert links[:, 1].tolist() == [0, 1, 0]
+
+
+PAIRS = [
+    ("the open file", "die offenen Dateien"),
+    ("the closed file", "die geschlossenen Dateien"),
+    ("the open window", "die offenen Fenster"),
+    ("the closed window", "die geschlossenen Fenster"),
+    ("Open the file", "Die Datei"),
+] * 3
+
+
+@pytest.fixture
+def annotator(monkeypatch: pytest.MonkeyPatch) -> Annotator:
+    monkeypatch.setattr(annotated_terms, "COMMON", 0.35)
+    return Annotator.of_pairs(TextAugmentConfig(terms=1.0), PAIRS, "de")
+
+
+def test_pairs_get_terms_beside_their_words(annotator: Annotator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(annotated_terms.TermAnnotator, "lemma", lambda self, word: word.removesuffix("en").lower())
+    assert annotator.terms is not None
+    assert annotator.terms.stop_words == {"the"}
+    made = {annotator(*PAIRS[0], random.Random(seed)) for seed in range(40)}
+    assert {tgt for _, tgt in made} == {PAIRS[0][1]}
+    assert {src for src, _ in made} >= {
+        "the⟦term⟧ open⟦as⟧ offen⟦/term⟧ file",
+        "the⟦term⟧ open⟦as⟧ offen⟦/term⟧⟦term⟧ file⟦as⟧ datei⟦/term⟧",
+        "the⟦term⟧ open file⟦as⟧ offen datei⟦/term⟧",
+        "the⟦term⟧ open file⟦as⟧ offenen Dateien⟦/term⟧",  # as it is written there
+    }
+    assert not any("⟦term⟧ the" in src for src, _ in made)
+    assert annotator(*PAIRS[0], random.Random(3)) == annotator(*PAIRS[0], random.Random(3))
+
+
+def test_terms_and_codes_are_learnt_in_one_pair() -> None:
+    both = Annotator.of_pairs(TextAugmentConfig(terms=1.0, tags=1.0), PAIRS, "de")
+    made = [both(*PAIRS[0], random.Random(seed)) for seed in range(60)]
+    assert any("⟦term⟧" in src and "⟦1" in src for src, _ in made)
+    for src, tgt in made:
+        assert without_pieces(tgt)[0] == PAIRS[0][1]
+        assert re.sub(r"⟦as⟧.*?⟦/term⟧|⟦.*?⟧", "", src).strip() == PAIRS[0][0]
+        assert src.count("⟦term⟧") == src.count("⟦as⟧") == src.count("⟦/term⟧") > 0
+
+
+def test_shares_of_other_settings_draw_what_they_drew(annotator: Annotator) -> None:
+    """A run with `tags` alone is trained on the same pairs as before there were terms."""
+    tags = Annotator(TextAugmentConfig(tags=0.5), annotator.aligner)
+    with_terms_off = replace(tags, terms=annotator.terms)
+    for seed in range(20):
+        assert tags(*PAIRS[0], random.Random(seed)) == with_terms_off(*PAIRS[0], random.Random(seed))
+    assert pieces_of(TextAugmentConfig(tags=0.5)) == CODE_PIECES
+    assert pieces_of(TextAugmentConfig(terms=0.5)) == TERM_PIECES
+    assert annotator.with_tags("<b>a</b>", "<b>b</b>") == ("<b>a</b>", "<b>b</b>")
+
+
+def test_nothing_inside_of_a_placeholder_is_a_term(annotator: Annotator) -> None:
+    aligned = Annotator(TextAugmentConfig(terms=1.0), annotator.aligner, annotator.terms)
+    made = {aligned("see https://x.org/file", "die https://x.org/file", random.Random(seed))[0] for seed in range(20)}
+    assert made == {"see https://x.org/file"}
+
+
+def test_the_capital_of_a_sentence_is_no_part_of_a_lemma(annotator: Annotator) -> None:
+    assert annotator.terms is not None
+    pair = annotator._aligned("open file", "Offenen Dateien")
+    phrase = pair.links.phrase(0, 1)
+    assert phrase is not None
+    assert annotator.terms.target(pair, phrase) == "offenen"
+
+
+@pytest.fixture(scope="module")
+def translator() -> SearchTranslator:
+    """A model of random weights that could have learnt terms."""
+    config = SentencePieceConfig(vocab_size=90, user_defined_symbols=list(TERM_PIECES))
+    src, tgt = ([pair[side] for pair in PAIRS] for side in (0, 1))
+    tokenizers = train_tokenizers(config, lambda: iter(src), lambda: iter(tgt))
+    torch.manual_seed(1)
+    size = TransformerConfig(d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
+    model = build_model(size, tokenizers).eval()
+    decoding = DecodingConfig(beam_size=2, max_length_ratio=1.0, max_length_extra=8)
+    return SearchTranslator(model, tokenizers, decoding=decoding, languages=("en", "de"))
+
+
+def test_the_model_alone_reads_the_terms(translator: SearchTranslator) -> None:
+    learnt = bound(translator, Glossary({"window": "Fenster"}))
+    [part] = learnt.parts("the windows")
+    assert part.text == "the windows"
+    assert translator.tokenizers.src.id_of(TERM_PIECES[0]) not in part.ids  # no lemma of it is known here
+    [part] = learnt.parts("the window")
+    assert [part.ids.count(translator.tokenizers.src.id_of(piece)) for piece in TERM_PIECES] == [1, 1, 1]
+    assert translator.parts("the window")[0].ids == translator.tokenizers.src.encode("the window")
+    limited = copy.copy(learnt)
+    limited.max_src_tokens = 30
+    parts = limited.parts("the open file and the closed window. " * 3)
+    assert len(parts) > 1
+    assert all(len(part.ids) <= 30 for part in parts)
+    assert "".join(part.text for part in parts).count("window") == 3
+
+
+def test_terms_stand_there_whatever_the_neighbours(translator: SearchTranslator) -> None:
+    glossary = Glossary({"window": "Fenster", "closed file": "Datei"})
+    lines = [src for src, _ in PAIRS[:5]]
+    learnt = bound(translator, glossary)
+    together = learnt.n_best(lines)
+    assert together == [learnt.n_best([line])[0] for line in lines]
+    for line, items in zip(lines, together, strict=True):
+        for term in glossary.find(line):
+            assert term.target in items[0].text
+    assert learnt.with_decoding(beam_size=1).annotate == learnt.annotate
+
+
+def test_the_table_of_terms_that_a_training_text_translates_otherwise(
+    translator: SearchTranslator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = script("benchmarks/terms.py")
+    train = [*PAIRS, *[("the closed file", "die geschlossenen Akten")] * 2]
+    chosen = benchmark.cases(train, [("the open file", "die offenen Akten"), PAIRS[2]], ("en", "de"), 5)
+    assert [case.terms for case in chosen] == [(("file", "Akten", "Akten"),)]
+    assert list(benchmark.ways(translator)) == ["nothing", "forced", "learnt", "both"]
+    found = benchmark.figures(chosen, ["die offene Akte"], ("en", "de"))
+    assert found[:2] == (100, 0)
+    assert benchmark.figures(chosen, ["die offenen Akten"], ("en", "de"))[:2] == (100, 100)
+    files = {}
+    for name, pairs in (("train", train), ("test", [("the open file", "die offenen Akten")])):
+        for side, code in enumerate(("en", "de")):
+            files[name, code] = tmp_path / f"{name}.{code}"
+            files[name, code].write_text("\n".join(pair[side] for pair in pairs), encoding="utf-8")
+    monkeypatch.setattr(SearchTranslator, "load", lambda *_, **__: translator.with_decoding(n_best=1))
+    both = [[f"--{name}", *(str(files[name, code]) for code in ("en", "de"))] for name in ("train", "test")]
+    benchmark.main(["run", *both[0], *both[1]])
+    rows = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("|")][2:]
+    assert [(name.strip(), placed.strip()) for name, placed in rows if name.strip() in ("forced", "both")] == [
+        ("forced", "100.0"), ("both", "100.0"),
+    ]  # fmt: skip

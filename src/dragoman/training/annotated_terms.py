@@ -63,17 +63,17 @@ class TermAnnotator:
             start = rng.randrange(len(pair.src_words))
             end = min(start + 1 + int(rng.expovariate(1.2)), start + MOST, len(pair.src_words))
             phrase = pair.links.phrase(start, end)
-            if phrase and self._is_term(pair, phrase) and not any(map(phrase.overlaps, chosen)):
+            if phrase and self.is_term(pair, phrase) and not any(map(phrase.overlaps, chosen)):
                 chosen.append(phrase)
             if len(chosen) == count:
                 break
         terms = []
         for phrase in sorted(chosen):
             first, last = pair.src_words[phrase.src_start], pair.src_words[phrase.src_end - 1]
-            terms.append((first.start, last.end, self._target(pair, phrase, rng)))
+            terms.append((first.start, last.end, self._as_given(pair, phrase, rng)))
         return with_term_pieces(*without_pieces(annotated), terms) if terms else annotated
 
-    def _is_term(self, pair: Aligned, phrase: Phrase) -> bool:
+    def is_term(self, pair: Aligned, phrase: Phrase) -> bool:
         """True for a phrase that begins and ends in words that are no stop words, as the terms of a glossary do."""
         words = [pair.src[slice(*word)] for word in pair.src_words[phrase.src_start : phrase.src_end]]
         start, end = pair.src_words[phrase.src_start].start, pair.src_words[phrase.src_end - 1].end
@@ -85,16 +85,21 @@ class TermAnnotator:
             and not any(begin < end and start < stop for begin, stop in span_ranges(pair.src))
         )
 
-    def _target(self, pair: Aligned, phrase: Phrase, rng: random.Random) -> str:
+    def _as_given(self, pair: Aligned, phrase: Phrase, rng: random.Random) -> str:
+        """The translation of a phrase as it stands behind it."""
+        first, last = (pair.tgt_words[at] for at in (phrase.tgt_start, phrase.tgt_end - 1))
+        is_written = first != last and rng.random() < AS_WRITTEN
+        return pair.tgt[first.start : last.end] if is_written else self.target(pair, phrase)
+
+    def target(self, pair: Aligned, phrase: Phrase) -> str:
         """The translation of a phrase, each word its lemma."""
-        of_tgt = pair.tgt_words[phrase.tgt_start : phrase.tgt_end]
-        is_written = len(of_tgt) > 1 and rng.random() < AS_WRITTEN
-        text, done = "", of_tgt[0].start
-        for number, word in enumerate(of_tgt, start=phrase.tgt_start):
+        text, done = "", pair.tgt_words[phrase.tgt_start].start
+        for number in range(phrase.tgt_start, phrase.tgt_end):
+            word = pair.tgt_words[number]
             form = pair.tgt[slice(*word)]
             if number == 0 and self.counts.get(form.lower(), 0) > self.counts.get(form, 0):
                 form = form.lower()  # its capital was that of the sentence
-            text += pair.tgt[done : word.start] + (form if is_written else self.lemma(form))
+            text += pair.tgt[done : word.start] + self.lemma(form)
             done = word.end
         return text
 
