@@ -186,8 +186,8 @@ class GuardedTranslator:
         src_words = words(text)
         where = self._links(AlignedPair(text, translation, src_words, words(translation)))
         stand_ins = [place for word, _ in put for place in places(word, translation)]
-        terms = self._terms(text, translation)
-        kept = put_back(translation, removed, src_words, where, self.translator.join, stand_ins, terms)
+        in_place = self._terms(text, translation)
+        kept = put_back(translation, removed, src_words, where, self.translator.join, stand_ins, in_place)
         for word, span in put:
             kept = in_place_of(word, span, kept)
         notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]
