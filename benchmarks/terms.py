@@ -10,6 +10,7 @@ and both.
 
 import argparse
 import copy
+import functools
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -21,7 +22,9 @@ from dragoman.alignment.phrases import Aligned, WordLinks
 from dragoman.alignment.term_placement import bound, has_learnt_terms, with_terms
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
+from dragoman.text import learnt_terms
 from dragoman.text.glossary import Glossary
+from dragoman.text.learnt_terms import inflected
 from dragoman.text.lines import read_lines
 from dragoman.text.lookup import words_like
 from dragoman.text.words import words
@@ -56,7 +59,7 @@ class Case(NamedTuple):
     terms: tuple[Term, ...]
 
     def glossary(self, languages: tuple[str, str]) -> Glossary:
-        return Glossary({term.src: term.tgt for term in self.terms}).inflected(languages)
+        return inflected(Glossary({term.src: term.tgt for term in self.terms}), languages)
 
 
 class Phrases:
@@ -125,7 +128,7 @@ def forced(translator: SearchTranslator, glossary: Glossary) -> SearchTranslator
 def annotated(translator: SearchTranslator, glossary: Glossary) -> SearchTranslator:
     """Terms read by the model, and none forced."""
     other = copy.copy(translator)
-    other.annotate = glossary.annotated
+    other.annotate = functools.partial(learnt_terms.annotated, glossary)
     return other
 
 

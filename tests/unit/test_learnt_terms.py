@@ -23,7 +23,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline.pipeline import as_whole_terms
-from dragoman.text import inflection
+from dragoman.text import inflection, learnt_terms
 from dragoman.text.annotations import CODE_PIECES, TERM_PIECES, Placed, with_term_pieces, without_pieces
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.glossary import Found, Glossary
@@ -50,7 +50,8 @@ def lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inflected(**terms: str) -> Glossary:
-    return Glossary({term.replace("_", " "): target for term, target in terms.items()}).inflected(("en", "de"))
+    glossary = Glossary({term.replace("_", " "): target for term, target in terms.items()})
+    return learnt_terms.inflected(glossary, ("en", "de"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_terms_and_codes_stand_in_one_sentence() -> None:
         ("No term⟦1/⟧", "No term⟦1/⟧"),
         ("(open)", "(⟦term⟧open⟦as⟧ öffnen⟦/term⟧)"),
     ):
-        assert glossary.annotated(text) == annotated
+        assert learnt_terms.annotated(glossary, text) == annotated
     assert (
         with_term_pieces("打开表格", [], [(0, 2, "a"), (2, 4, "b")])
         == "⟦term⟧ 打开⟦as⟧ a⟦/term⟧⟦term⟧表格⟦as⟧ b⟦/term⟧"

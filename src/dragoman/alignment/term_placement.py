@@ -7,6 +7,7 @@ word; neighbours that make sense only beside that word go as well ("officer" of 
 before it gets the form that the model finds most probable (`_articles`). The rest of the translation stays.
 """
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import PIECE, TERM
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
+from dragoman.text.learnt_terms import annotated
 from dragoman.text.lookup import words_like
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.words import MARKS, Word, borders, is_letter
@@ -94,7 +96,8 @@ def bound(
             glossary.inflected(languages) if has_learnt_terms(translator) else replace(glossary, inflections=None)
         )
     other = translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
-    other.annotate = other.glossary.annotated if other.glossary and other.glossary.inflections else str
+    is_learnt = other.glossary is not None and other.glossary.inflections is not None
+    other.annotate = functools.partial(annotated, other.glossary) if is_learnt else str
     return other
 
 

@@ -349,25 +349,21 @@ class SearchTranslator:
         `prefix` is how its translation begins.
         """
         sentence, prefix = self.normalize(sentence), self.normalize(prefix)
-        ids = self.tokenizers.src.encode(self.annotate(sentence)) if sentence.strip() else []
+        ids = self._ids(sentence) if sentence.strip() else []
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
         free = list(self.tokenizers.tgt.before)
         begin = self._beginning(prefix) if prefix.strip() else free
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, begin, sentence)]
-        encode = self.tokenizers.src.encode
         held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
-        texts = [
-            text.replace(HELD, " ")
-            for text in split_long(
-                held, lambda text: len(encode(self.annotate(text.replace(HELD, " ")))), self.max_src_tokens
-            )
-        ]
-        parts = [
-            Part(encode(self.annotate(text)), free if number else begin, text) for number, text in enumerate(texts)
-        ]
+        cut = split_long(held, lambda text: len(self._ids(text.replace(HELD, " "))), self.max_src_tokens)
+        texts = [text.replace(HELD, " ") for text in cut]
+        parts = [Part(self._ids(text), free if number else begin, text) for number, text in enumerate(texts)]
         return [part for part in parts if part.ids]
+
+    def _ids(self, text: str) -> list[int]:
+        return self.tokenizers.src.encode(self.annotate(text))
 
     def check_prefix(self, prefix: str) -> None:
         """Raises DragomanError for a prefix that the tokenizer cannot write or that is to be avoided."""

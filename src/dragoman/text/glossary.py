@@ -10,9 +10,9 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError, Error
@@ -21,12 +21,13 @@ from dragoman.formats.base import has_letters
 from dragoman.formats.bitext import tbx_entries
 from dragoman.formats.encoding import decoded
 from dragoman.progress import say
-from dragoman.text.annotations import with_term_pieces, without_pieces
-from dragoman.text.inflection import Inflection
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
 from dragoman.text.lookup import lookup_form, occurrences, words_like
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import Word, words
+
+if TYPE_CHECKING:
+    from dragoman.text.inflection import Inflection  # of learnt terms alone
 
 START = 4
 """First letters of a term, by which it is looked for."""
@@ -100,7 +101,7 @@ class Glossary:
     """Where a target was read first (`terms.tsv, line 3`)."""
     left_out: tuple[DragomanError, ...] = field(default=(), compare=False)
     """Rows that are no term, and why."""
-    inflections: tuple[Inflection, Inflection] | None = None
+    inflections: "tuple[Inflection, Inflection] | None" = None
     """Of the source and of the target, where terms are found, and their targets recognised, in any form."""
 
     @classmethod
@@ -186,10 +187,6 @@ class Glossary:
                 places.setdefault(said, self.places[target])
         return Glossary(targets, places, inflections=self.inflections)
 
-    def inflected(self, languages: tuple[str, str]) -> "Glossary":
-        """The glossary for a model that inflects terms: they are found in any form, and their targets recognised."""
-        return replace(self, inflections=(Inflection(languages[0]), Inflection(languages[1])))
-
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
         check()
@@ -206,16 +203,6 @@ class Glossary:
                 found.append(Found(start, stop, self.targets[term], is_inflected))
         return found
 
-    def annotated(self, text: str) -> str:
-        """The text with its terms' targets behind them, as a model reads it that has learnt terms.
-
-        >>> Glossary({"spreadsheet": "Tabellenkalkulation"}).annotated("Open the spreadsheet.")
-        'Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.'
-        """
-        plain, pieces = without_pieces(text)
-        terms = self.find(plain)
-        return with_term_pieces(plain, pieces, [term[:3] for term in terms]) if terms else text
-
     def _in_order(self, text: str) -> list[tuple[int, int, int, str, bool]]:
         """The occurrences of terms in the order in which they count."""
         written = [(*one, False) for one in self._occurrences(text)]
@@ -224,7 +211,7 @@ class Glossary:
         both = [*written, *((*one, True) for one in self._inflected_occurrences(text, self.inflections[0]))]
         return sorted(both, key=lambda one: (one[0], -one[2], one[4], one[1]))
 
-    def _inflected_occurrences(self, text: str, inflection: Inflection) -> Iterator[tuple[int, int, int, str]]:
+    def _inflected_occurrences(self, text: str, inflection: "Inflection") -> Iterator[tuple[int, int, int, str]]:
         """As `_occurrences`, of terms whose words stand in the text in any form."""
         lemmas = inflection.lemmas(text)
         longest = max(map(len, self._by_lemmas), default=0)
