@@ -99,6 +99,7 @@ OPTIONAL = tuple(
 
 INSIDE: set[tuple[str, str]] = {
     # for type checkers alone: names of the package are loaded when they are used
+    ("text.glossary", "dragoman.text.inflection.Inflection"),
     ("", "dragoman.inference.classifier.Predictor"),
     ("", "dragoman.inference.generator.Generator"),
     ("", "dragoman.inference.translation.Scored"),

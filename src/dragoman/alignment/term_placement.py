@@ -91,13 +91,13 @@ def bound(
     A model that has learnt terms reads their targets beside them, and may inflect them.
     """
     if glossary is not None:
-        languages = translator.languages or ("", "")
-        glossary = (
-            glossary.inflected(languages) if has_learnt_terms(translator) else replace(glossary, inflections=None)
-        )
+        is_learnt = has_learnt_terms(translator)
+        plain = replace(glossary, inflections=None)
+        glossary = inflected(plain, translator.languages or ("", "")) if is_learnt else plain
     other = translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
-    is_learnt = other.glossary is not None and other.glossary.inflections is not None
-    other.annotate = functools.partial(annotated, other.glossary) if is_learnt else str
+    other.annotate = str
+    if other.glossary is not None and other.glossary.inflections is not None:
+        other.annotate = functools.partial(annotated, other.glossary)
     return other
 
 
