@@ -30,7 +30,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import PIECE, TERM
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
-from dragoman.text.learnt_terms import annotated
+from dragoman.text.learnt_terms import annotated, inflected
 from dragoman.text.lookup import words_like
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.words import MARKS, Word, borders, is_letter

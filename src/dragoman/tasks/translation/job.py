@@ -119,7 +119,9 @@ class TranslationRecipe(RecipeSettings):
             self._check_guide()
         if pieces := pieces_of(self.corpus.augment):
             if isinstance(self.corpus.train, StreamSource):
-                raise ValueError("corpus.augment.tags, terms, fuzzy: a stream is read while it is trained on; train on files")
+                raise ValueError(
+                    "corpus.augment.tags, terms, fuzzy: a stream is read while it is trained on; train on files"
+                )
             if self.corpus.augment.fuzzy and getattr(self.tokenizer, "languages", None):
                 raise ValueError("corpus.augment.fuzzy: a match is of one direction; train on two languages")
             with_symbols(self.tokenizer, pieces)
