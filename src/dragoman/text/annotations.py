@@ -20,7 +20,7 @@ CODE_PIECES = tuple(
 )
 TERM, AS, END_OF_TERM = TERM_PIECES = ("⟦term⟧", "⟦as⟧", "⟦/term⟧")
 MEMORY, OTHER, END_OF_OTHER = MEMORY_PIECES = ("⟦memory⟧", "⟦other⟧", "⟦/other⟧")
-PIECES = {"tags": CODE_PIECES, "fuzzy": MEMORY_PIECES}
+PIECES = {"tags": CODE_PIECES, "terms": TERM_PIECES, "fuzzy": MEMORY_PIECES}
 """The pieces that a setting of `corpus.augment` puts into pairs."""
 
 PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other)⟧")
