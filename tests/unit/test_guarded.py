@@ -564,6 +564,7 @@ def test_sentences_around_an_argument_with_arms_are_pieces_of_their_own() -> Non
         ("<b>Open</b> the file.", "The file unfold it.", "The file <b>unfold it</b>."),
         ("The <i>file</i> <b>open</b>.", "Unfold it the file.", "<b>Unfold it</b> the <i>file</i>."),
         ("Click the %s open now.", "Now unfold it.", "Now %s unfold it."),
+        ('This is the <font color="#007af2">file</font>!', "It is file!", 'It is <font color="#007af2">file</font>!'),
         ("The file: <b>open</b>", "Unfold it: the file", "<b>Unfold it</b>: the file"),
     ],
 )

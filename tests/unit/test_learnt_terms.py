@@ -42,7 +42,8 @@ def lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {
         "en": {"spreadsheets": "spreadsheet", "Spreadsheets": "spreadsheet", "panels": "panel", "saw": "see",
                "files": "file", "Pumps": "pump", "pumps": "pump", "settings": "setting", "opened": "open"},
-        "de": {"Ausgaben": "Ausgabe", "Häuser": "Haus"},
+        "de": {"Ausgaben": "Ausgabe", "Häuser": "Haus", "Spiele": "Spiel"},
+        "ru": {"карты": "карта", "справочники": "справочник"},
     }  # fmt: skip
     monkeypatch.setattr(
         inflection, "_lemmatizer", lambda code: (lambda word: known[code].get(word, word)) if code in known else None
@@ -99,6 +100,8 @@ def test_a_lemma_that_is_hardly_like_its_word_is_not_taken() -> None:
         ("feuille de calcul", "Des feuilles de calcul.", ["feuilles de calcul"]),
         ("книга", "Откройте книгу.", ["книгу"]),
         ("дом", "за домом", ["домом"]),
+        ("магл", "много маглов и магла", ["маглов", "магла"]),  # TranslateBooksWithLLMs 255
+        ("Plugin", "Ein Plugin und zwei Plugins", ["Plugin", "Plugins"]),  # GlotDict 359
         ("表格", "打开表格。", ["表格"]),
         ("Datei", "Das Dach", []),
         ("A1", "A12 B1", ["A1"]),
@@ -115,6 +118,26 @@ def test_without_learnt_terms_a_glossary_finds_what_is_written_alone() -> None:
     assert glossary.written("Ausgabe", "Zwei Ausgabe") == [Word(5, 12)]
     assert glossary.said("A spreadsheet", "Die Tabellen") == [(4, 11)]
     assert inflected(spreadsheet="Tabelle").said("A spreadsheet", "Die Tabellen") == [(4, 12)]
+
+
+@pytest.mark.parametrize(
+    ("language", "terms", "text", "found"),
+    [
+        ("ru", {"карта": "map"}, "Нет карты.", ["map"]),  # Weblate 3023
+        ("ru", {"справочник": "reference"}, "Все справочники", ["reference"]),
+        ("en", {"files": "F", "opened": "O"}, "A file, files; to open", ["F", "F", "O"]),  # GlotPress 1794
+        ("en", {"back to basics": "B"}, "Back to the file and to basics", []),  # Weblate 2183
+        ("en", {"gate of hell": "G"}, "Come to think of it", []),  # Weblate 2828
+        ("en", {"ON": "EIN", "Enter": "Eingabe"}, "Turn ON, enter on, Enter", ["EIN", "Eingabe"]),  # Weblate 16412
+        ("en", {"--": "—"}, "--verbose", ["—"]),  # Weblate 14105
+        ("en", {"color": "colour"}, "Color (color)", ["colour", "colour"]),  # GlotPress 703
+        ("en", {"control panel": "P"}, "Two control panels end.", ["P"]),  # OpenNMT 65: of several words
+        ("de", {"Spiel": "game"}, "Ich habe blind Spiele gesucht, verspielt", ["game"]),  # LanguageTool 6582
+    ],
+)
+def test_terms_of_public_reports(language: str, terms: dict[str, str], text: str, found: list[str]) -> None:
+    glossary = learnt_terms.inflected(Glossary(terms), (language, "xx"))
+    assert [term.target for term in glossary.find(text)] == found
 
 
 def test_terms_and_codes_stand_in_one_sentence() -> None:
