@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line
+from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line, raw_text
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import WordLinks
 from dragoman.formats.base import Options
@@ -281,3 +281,64 @@ def test_a_phrase_has_no_link_to_what_is_outside() -> None:
     assert links.phrase(2, 3) == (2, 3, 2, 5)
     assert links.phrase(3, 4) is None  # nothing is linked to it
     assert WordLinks([(0, 0), (1, 1), (0, 2)]).phrase(0, 1) is None
+
+
+# -- inputs of public bug reports, rebuilt (docs/log.md) -----------------------------------------------------------
+
+STRANGERS = [
+    "<b id=1a style='color:red'>1<i id=1b> inside b</i></b> <i id=1c>italic</i>",  # all tags but one were wiped out
+    "<b>d</b><i>o</i><a id=1>g</a> barks",  # tags inside of a word
+    "I <b>like</b> to <u>drive</u> this car.",  # an empty pair, and one inside of a word
+    "<span id=0>c</span><span id=1>h</span><span id=2>i</span> is a dog",
+    "<a href='#'>\n  <em>\n  <span>\n View the range of\n  </span>\n </em>\n <em><span>drawers here!</span></em>\n</a>",
+    'Hi <a href="javascript:void">this is test 2</a> ready',
+    "one<x1/>Par<x2/>nature ,<x3/>l'atteinte<x4/>de<x5/>ces<x6/>objectifs<x7/>est<x8/>soumise<x9/>.",
+    "say <g id=29>hello<g id=35></g> world<g id=50></g></g> now",
+    "<a href=1>Wikipedia</a> is a <a href=2>project</a> of <a href=3>free</a> <a href=4>content</a>, <a>2001</a>.",
+    "This <br/> and <img src=x> that <wbr>word",
+    "<p>A <b><i><u>deep</u></i></b> <s>nest</s> of <q>marks</q></p>",
+    "Press <kbd>Ctrl</kbd>+<kbd>C</kbd> to copy (<em>all</em>).",
+]
+
+
+@pytest.mark.parametrize("line", STRANGERS)
+@pytest.mark.parametrize("careless", [False, True])
+def test_tags_of_strangers_come_once_and_nested(line: str, careless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        document_module,
+        "word_links",
+        lambda translator, pairs: [np.ones((len(pair.tgt_words), len(pair.src_words))) for pair in pairs],
+    )
+    page = document(Backwards(careless=careless), f"<div>{line}</div>")
+    tags = re.findall(r"<[^>]*>", f"<div>{line}</div>")
+    assert sorted(re.findall(r"<[^>]*>", page)) == sorted(tags)
+    assert not PIECE.search(page)
+    opened = []
+    for tag in re.findall(r"<(/?\w+)[^>/]*(?<!/)>", page):
+        if tag in ("img", "wbr", "br"):
+            continue
+        if tag.startswith("/"):
+            assert opened.pop() == tag[1:]
+        else:
+            opened.append(tag)
+
+
+@pytest.mark.parametrize(
+    ("line", "pieces"),
+    [
+        ("Hello %1$s, good to see you again!", "Hello⟦1/⟧, good to see you again!"),
+        ('rendre <span style="color:%2$s;">%1$s</span> dabbas', "rendre⟦1⟧⟦2/⟧⟦/1⟧ dabbas"),
+        ("Le </t0><t1>Premier <v/>Secrétaire</t1> a dit", "Le⟦1/⟧⟦2⟧ Premier⟦3/⟧ Secrétaire⟦/2⟧ a dit"),
+        ("<0>Read</0> the <1>terms</1> <2/>", "⟦1⟧ Read⟦/1⟧ the⟦2⟧ terms⟦/2⟧"),
+        ("[b]Bold[/b] text", "⟦1⟧ Bold⟦/1⟧ text"),
+        ("accounts <financialstart>payable<financialend> now", "accounts⟦1/⟧ payable⟦2/⟧ now"),
+    ],
+)
+def test_lines_of_strangers_with_pieces(line: str, pieces: str) -> None:
+    text, codes, _ = text_and_codes(items_of_line(line))
+    sentence = coded(text, codes)
+    assert sentence is not None
+    assert sentence.text.strip() == pieces
+    items = sentence.items(pieces)
+    assert items is not None
+    assert re.sub(r"\s", "", raw_text(items)) == re.sub(r"\s", "", line)
