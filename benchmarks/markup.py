@@ -9,6 +9,7 @@ search may not change. `-v` shows paragraphs where one does not agree.
 """
 
 import gzip
+import itertools
 import math
 import re
 import sys
@@ -85,6 +86,8 @@ class Only:
     """The piece that ends a pair, by the one that begins it."""
     space: int
     """The token of a space, which may stand before a piece at the beginning."""
+    in_words: frozenset[int]
+    """Numbers of tokens that go on with a word: no piece stands before them."""
 
     def __call__(self, step: Step) -> None:
         for row in range(step.log_probs.size(0)):
@@ -111,6 +114,8 @@ class Only:
             return [self.tokens[0], self.space] if left and self.tokens[0] != self.space else [self.tokens[0], *free]
         if len(written) == 1 and written == [self.space] != list(self.tokens[:1]):
             return sorted(free)
+        if said in self.in_words:
+            return [self.tokens[said]]
         if said < len(self.tokens):
             return [self.tokens[said], *free]
         return sorted(free) if left else [EOS_ID]
@@ -136,7 +141,11 @@ def by_pieces(translator: SearchTranslator) -> Placement:
             for piece in ids
             if (number := number_of(piece)) in ends and ids[piece] != ends[number]
         }
-        rule = Only(tokenizer.encode(translator.normalize(tgt)), frozenset(ids.values()), pairs, tokenizer.id_of("▁"))
+        tokens = tokenizer.encode(translator.normalize(tgt))
+        beside = itertools.pairwise(tokenizer.pieces(tokens))
+        in_words = {n for n, (one, other) in enumerate(beside, start=1) if one[-1].isalnum() and other[0].isalnum()}
+        in_words = set() if sentence.parts_words else in_words
+        rule = Only(tokens, frozenset(ids.values()), pairs, tokenizer.id_of("▁"), frozenset(in_words))
         try:
             [[found]] = search_together(
                 translator.model, [wide.begin(translator.parts(sentence.text), [rule])], translator.device

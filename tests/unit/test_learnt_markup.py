@@ -78,6 +78,9 @@ def test_words_beside_a_piece_are_cut_as_without_it() -> None:
         ("<i>All <b>of</b> it</i>", "⟦1⟧ Alles⟦/1⟧ davon", "<i><b>Alles</b> davon</i>"),
         ("<a><b>x</b> y</a> z", "z⟦1⟧⟦2⟧ x⟦/2⟧ y⟦/1⟧", "z <a><b>x</b> y</a>"),
         ("a ⟦1⟧ b", "b⟦1/⟧ a", "b ⟦1⟧ a"),
+        ("<b>Open</b> it", "es öff⟦1⟧nen⟦/1⟧", "es <b>öffnen</b>"),  # no code parts a word
+        ("<b>Open</b> it", "打⟦1⟧开⟦/1⟧它", "<b>打开</b>它"),
+        ("O<sub>2</sub> now", "jetzt O⟦1⟧2⟦/1⟧", "jetzt O<sub>2</sub>"),
     ],
 )
 def test_codes_stand_where_the_model_put_their_pieces(line: str, translation: str, expected: str) -> None:
@@ -86,7 +89,16 @@ def test_codes_stand_where_the_model_put_their_pieces(line: str, translation: st
 
 @pytest.mark.parametrize(
     "translation",
-    ["Öffnen der Datei.", "⟦1⟧ Öffnen der Datei.", "⟦/1⟧ Öffnen⟦1⟧.", "⟦1⟧⟦1⟧ a⟦/1⟧⟦/1⟧", "⟦2⟧ a⟦/2⟧", "⟦1/⟧ a"],
+    [
+        "⟦1⟧⟦/1⟧ Öffnen der Datei.",
+        "Öffnen der Datei⟦1⟧.⟦/1⟧",
+        "Öffnen der Datei.",
+        "⟦1⟧ Öffnen der Datei.",
+        "⟦/1⟧ Öffnen⟦1⟧.",
+        "⟦1⟧⟦1⟧ a⟦/1⟧⟦/1⟧",
+        "⟦2⟧ a⟦/2⟧",
+        "⟦1/⟧ a",
+    ],
 )
 def test_a_translation_with_other_pieces_does_not_count(translation: str) -> None:
     assert restored("<b>Open</b> the file.", translation) is None

@@ -28,6 +28,7 @@ from dragoman.text.annotations import (
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
+from dragoman.text.words import is_letter, words
 
 CodesAt = Sequence[tuple[int, Code]]
 """Codes with their places in a text without them, in order."""
@@ -47,25 +48,47 @@ class Coded(NamedTuple):
     inside: tuple[tuple[str, Code], ...]
     """Each piece and its code."""
     after: tuple[Code, ...]
+    worded: frozenset[int]
+    """Numbers of the pairs that have a letter in them."""
+    parts_words: bool
+    """True if a code stands inside of a word, as in `H<sub>2</sub>O`."""
 
     def items(self, translation: str) -> list[Item] | None:
-        """The translation with its codes in the place of their pieces; None where some are lost, double or crossed."""
+        """The translation with its codes in the place of their pieces; None where some are lost, double or crossed, or
+        a pair has no word in it any more.
+
+        Codes stand inside of a word only where one does in the source; elsewhere a pair goes around the whole word.
+        """
         plain, placed = without_pieces(translation)
         plain = plain.rstrip()
         if not are_whole([piece for _, piece in placed], [piece for piece, _ in self.inside]):
             return None
         code_of = dict(self.inside)
+        at_words = {} if self.parts_words else _ends_of_words(plain)
         items: list[Item] = [*self.before]
+        begun: dict[int, int] = {}  # number of a pair -> where it begins
         done = 0
         for place, piece in placed:
-            code = code_of[piece]
-            at = min(place, len(plain))
+            code, at = code_of[piece], min(place, len(plain))
             if code.kind != "close":  # a space belongs before what opens
                 at += len(plain[at:]) - len(plain[at:].lstrip())
+            at = at_words.get(at, (at, at))[code.kind != "open"]
+            if plain[at:done].strip():
+                return None
             at = max(at, done)
             items += [plain[done:at], code]
             done = at
+            number = number_of(piece)
+            if code.kind == "open":
+                begun[number] = at
+            elif number in self.worded and not any(map(is_letter, plain[begun[number] : at])):
+                return None
         return [item for item in [*items, plain[done:], *self.after] if item != ""]
+
+
+def _ends_of_words(text: str) -> dict[int, tuple[int, int]]:
+    """Where the word begins and ends that has a place strictly inside of it."""
+    return {place: (word.start, word.end) for word in words(text) for place in range(word.start + 1, word.end)}
 
 
 def coded(text: str, codes: CodesAt, first: int = 1) -> Coded | None:
@@ -96,7 +119,12 @@ def coded(text: str, codes: CodesAt, first: int = 1) -> Coded | None:
     if not are_whole(pieces, pieces):  # the source's own codes cross
         return None
     of_pieces = tuple((piece, code) for piece, (_, code) in zip(pieces, inside, strict=True))
-    return Coded(with_pieces(text, placed), tuple(before), of_pieces, tuple(after))
+    inner = _ends_of_words(text)
+    ends = {number_of(piece): place for place, piece in placed if piece.startswith("⟦/")}
+    starts = {number_of(piece): place for place, piece in placed if not piece.startswith("⟦/")}
+    worded = frozenset(n for n, end in ends.items() if n in starts and any(map(is_letter, text[starts[n] : end])))
+    parts_words = any(place in inner for place, _ in placed)
+    return Coded(with_pieces(text, placed), tuple(before), of_pieces, tuple(after), worded, parts_words)
 
 
 def outside(text: str, codes: CodesAt) -> tuple[list[Code], list[tuple[int, Code]], list[Code]]:
