@@ -1,12 +1,14 @@
 """The localisation benchmark: text and markup of LibreOffice's help, scored beside what its translators wrote.
 
-    python benchmarks/localisation.py translate RUN TEST.markup.en.gz OUT
+    python benchmarks/localisation.py translate RUN TEST.markup.en.gz OUT [links]
     python benchmarks/localisation.py score OUT TEST.markup.en.gz TEST.markup.de.gz
 
-`translate` carries markup as `dragoman translate FILE.html` does. `score` takes the output of any system, a paragraph a
+`translate` carries markup as `dragoman translate FILE.html` does; with `links` by the links of words alone, whatever the
+run has learnt. `score` takes the output of any system, a paragraph a
 line: BLEU and chrF of the text without markup; paragraphs whose tags are those of the source, once each and nested;
 and, of the pairs of tags that the translators wrote (menu entries, emphasis, literals, keys), the share around whose
-words the system has one of the same tag.
+words the system has one of the same tag; and the same share of the pairs whose words the system's text has as often as the
+translators', by themselves: there nothing but the place of the tags is judged.
 """
 
 import gzip
@@ -94,13 +96,25 @@ def score(out: str, src: str, ref: str) -> None:
         if wanted:
             share = 100 * right / wanted
             print(f"  {kind or 'all pairs':10} {wanted:5,} by the translators, {share:5.1f} % around the same words")
+    there = right = 0
+    for row in marked:
+        of_ours, text = pairs(ours[row]), plain(ours[row])
+        for (tag, words), count in pairs(theirs[row]).items():
+            as_often = len(re.findall(rf"(?<!\w){re.escape(words)}(?!\w)", text)) == count
+            if words and as_often and tag in tags(sources[row]):
+                there += count
+                right += min(count, of_ours[tag, words])
+    print(f"{there:,} pairs whose words are there as often, {100 * right / max(there, 1):.1f} % around them")
 
 
-def translate(run: str, src: str, out: str) -> None:
+def translate(run: str, src: str, out: str, codes: str = "pieces") -> None:
     from dragoman.formats.base import Edit, spliced
     from dragoman.pipeline.document import DocumentTranslator
 
-    document = DocumentTranslator(dragoman.load(run).pipeline)
+    pipeline = dragoman.load(run).pipeline
+    if codes == "links":
+        pipeline.__dict__["carries_codes"] = False
+    document = DocumentTranslator(pipeline)
     page = "".join(f"<p>{TEXT.sub('&lt;', line)}</p>\n" for line in read(src))
     units = list(text_units(page, Options()))
     edits = []
