@@ -3,12 +3,12 @@
     python benchmarks/localisation.py translate RUN TEST.markup.en.gz OUT [links]
     python benchmarks/localisation.py score OUT TEST.markup.en.gz TEST.markup.de.gz
 
-`translate` carries markup as `dragoman translate FILE.html` does; with `links` by the links of words alone, whatever the
-run has learnt. `score` takes the output of any system, a paragraph a
-line: BLEU and chrF of the text without markup; paragraphs whose tags are those of the source, once each and nested;
-and, of the pairs of tags that the translators wrote (menu entries, emphasis, literals, keys), the share around whose
-words the system has one of the same tag; and the same share of the pairs whose words the system's text has as often as the
-translators', by themselves: there nothing but the place of the tags is judged.
+`translate` carries markup as `dragoman translate FILE.html` does; with `links` by the links of words alone, whatever
+the run has learnt. `score` takes the output of any system, a paragraph a line: BLEU and chrF of the text without
+markup; paragraphs whose tags are those of the source, once each and nested; and, of the pairs of tags that the
+translators wrote (menu entries, emphasis, literals, keys), the share around whose words the system has one of the same
+tag. That share of the pairs whose words the system's text has as often as the translators' says nothing but where tags
+are put.
 """
 
 import gzip

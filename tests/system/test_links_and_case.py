@@ -45,5 +45,11 @@ def test_links_and_letter_case_are_measured(recipe: dict[str, Any], tmp_path: Pa
     table = run("matches.py", run_dir, tmp_path / "memory.de.gz", tmp_path / "memory.en.gz", *plain)
     assert "the run has learnt matches" in table
     assert re.findall(r"^\| (\S+) \| \d+ \| [\d.]+ \| [\d.]+ \| [\d.]+ \|$", table, re.MULTILINE)[-1] == "all", table
+    sides = tmp_path / "markup.de.gz", tmp_path / "markup.en.gz"
+    for way in ("pieces", "links"):
+        assert "2 codes" in run("localisation.py", "translate", run_dir, sides[0], tmp_path / way, way)
+        judged = run("localisation.py", "score", tmp_path / way, *sides)
+        assert "1 paragraphs with markup: tags kept 100.00 %" in judged
+        assert re.search(r"^\d pairs whose words are there as often, [\d.]+ % around them$", judged, re.MULTILINE)
     scores = run("messy.py", run_dir, tmp_path / "plain.de.gz", tmp_path / "plain.en.gz", "2")
     assert re.findall(r"^(\S.*?) +BLEU", scores, re.MULTILINE)[:3] == ["clean", "CAPITALS", "Title Case"]
