@@ -27,7 +27,8 @@ def vocabulary(
     teach: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SETTING", help="The pieces of `corpus.augment.SETTING` (tags), for a run that is to learn it."
+            metavar="SETTING",
+            help="The pieces of `corpus.augment.SETTING` (tags, terms, fuzzy), for a run that is to learn it.",
         ),
     ] = None,
     add_language: Annotated[

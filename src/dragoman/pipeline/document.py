@@ -136,10 +136,10 @@ class DocumentTranslator:
             if joined.text == text:  # its codes stay as well, those around a blank or a part of a word too
                 out.append(_Made(list(source), warnings, is_text=True))
                 continue
-            if row is not None:
-                items = row.items(codes, joined)
-            else:
-                items = self._with_codes(text, codes, joined, links) if codes else [joined.text]
+            items: list[Item] = [joined.text]
+            if codes:
+                items = row.items(codes, joined) if row else self._with_codes(text, codes, joined, links)
+                items = self._checked(items, codes, joined.text)
             items = with_blanks(items, source) if codes and spaced else items
             out.append(_Made(unprotected(items, protected), warnings, is_text=True))
         return out
@@ -203,10 +203,12 @@ class DocumentTranslator:
             matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
         pieces = [Piece(piece.span, Span(at, at + len(said))) for piece, at, said in joined.places]
-        items = transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
-        if Counter(item for item in items if isinstance(item, Code)) != Counter(code for _, code in codes):
-            return self._around(codes, joined.text)
-        return items
+        return transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
+
+    def _checked(self, items: list[Item], codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
+        """The items of a translation where each code is there once; else all codes around it."""
+        is_whole = Counter(item for item in items if isinstance(item, Code)) == Counter(code for _, code in codes)
+        return items if is_whole else self._around(codes, text)
 
     def _around(self, codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
         """All codes around a text: pairs in their order, what stands alone before it.
