@@ -51,6 +51,7 @@ from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.progress import Progress, say
 from dragoman.text.placeholders import SPANS_AND_CODES, keeps_codes, survive
+from dragoman.text.tokenizers.base import UNK_ID
 
 LIST = Path(__file__).with_suffix(".txt")
 LANGUAGES = ("en", "de")
@@ -231,6 +232,7 @@ class Nonsense:
 
     glossary = None
     decoding = SimpleNamespace(beam_size=1, num_candidates=1, n_best=1)
+    tokenizers = SimpleNamespace(**dict.fromkeys(("src", "tgt"), SimpleNamespace(id_of=lambda piece: UNK_ID)))
 
     def __init__(self, write: Callable[[str], str]) -> None:
         self.write = write
@@ -256,7 +258,9 @@ class Observed(DocumentTranslator):
         splitter = Splitter(LANGUAGES)
         search: Any = Nonsense(written)
         stage = GuardedTranslator(search, guard=False, warn=False, splitter=splitter)
-        pipeline: Any = SimpleNamespace(splitter=splitter, by_sentence=stage.n_best, own=search)
+        pipeline: Any = SimpleNamespace(
+            splitter=splitter, by_sentence=stage.n_best, own=search, carries_codes=False, memory=None
+        )
         super().__init__(pipeline)
 
     def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
