@@ -20,7 +20,7 @@ from pathlib import Path
 
 from localisation import items_of
 
-from dragoman.alignment.learnt_markup import coded, has_learnt_codes
+from dragoman.alignment.learnt_markup import coded
 from dragoman.alignment.links import AlignedPair, Links, aligned_pair
 from dragoman.alignment.markup import text_and_codes, transfer_markup
 from dragoman.alignment.word_links import word_links
@@ -29,7 +29,7 @@ from dragoman.decoding.search import search_together
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Code, Item
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.annotations import number_of
+from dragoman.text.annotations import has_learnt, number_of
 from dragoman.text.tokenizers.base import EOS_ID
 
 LinksOf = Callable[[AlignedPair], Links]
@@ -183,7 +183,7 @@ def main() -> None:
     limit = translator.max_src_tokens
     rows = [row for row in rows if len(translator.tokenizers.src.encode(text_and_codes(row[0])[0])) < limit]
     ways = {"links of words": by_links(lambda pair: word_links(translator, [pair])[0])}
-    if has_learnt_codes(translator.tokenizers):
+    if has_learnt("tags", translator.tokenizers):
         ways["pieces"] = by_pieces(translator)
     print(f"{len(rows):,} paragraphs with markup on both sides")
     for name, placement in ways.items():

@@ -14,8 +14,8 @@ from pathlib import Path
 import sacrebleu
 
 import dragoman
-from dragoman.alignment.learnt_memory import has_learnt_matches
 from dragoman.pipeline.memory import Match, TranslationMemory
+from dragoman.text.annotations import has_learnt
 
 LEAST = 0.3
 """Matches of less are as good as none: the lines are in the lowest class, and nothing is pasted."""
@@ -51,7 +51,7 @@ def main() -> None:
         "with the memory": translator.with_memory(memory).translate([src for src, _ in rows]),
         "match pasted": [match.tgt for match in found],
     }
-    learnt = "has" if has_learnt_matches(translator.tokenizers) else "has not"
+    learnt = "has" if has_learnt("fuzzy", translator.tokenizers) else "has not"
     print(
         f"{len(rows):,} lines that are not in the memory, of {len(memory):,} entries; the run {learnt} learnt matches"
     )

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.phrases import Aligned, WordLinks
-from dragoman.alignment.term_placement import bound, has_learnt_terms, with_terms
+from dragoman.alignment.term_placement import bound, with_terms
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text import learnt_terms
+from dragoman.text.annotations import has_learnt
 from dragoman.text.glossary import Glossary
 from dragoman.text.learnt_terms import inflected
 from dragoman.text.lines import read_lines
@@ -135,7 +136,7 @@ def annotated(translator: SearchTranslator, glossary: Glossary) -> SearchTransla
 def ways(translator: SearchTranslator) -> dict[str, Way]:
     """What can be done with the terms, by name."""
     found: dict[str, Way] = {"nothing": lambda translator, _: translator, "forced": forced}
-    return found | ({"learnt": annotated, "both": bound} if has_learnt_terms(translator) else {})
+    return found | ({"learnt": annotated, "both": bound} if has_learnt("terms", translator.tokenizers) else {})
 
 
 class Figures(NamedTuple):

@@ -13,7 +13,6 @@ from tests.errors import raises_error  # noqa: E402
 from tests.system.hub_models import FAMILIES, sentences  # noqa: E402
 from tests.unit.test_job import recipe as recipe  # noqa: E402 (a fixture)
 
-from dragoman.alignment.learnt_markup import has_learnt_codes  # noqa: E402
 from dragoman.cli import main as cli  # noqa: E402
 from dragoman.config import parse  # noqa: E402
 from dragoman.data.batch import collate  # noqa: E402
@@ -24,7 +23,7 @@ from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
 from dragoman.tasks import recipes  # noqa: E402
 from dragoman.tasks.recipes import TranslationRecipe  # noqa: E402
-from dragoman.text.annotations import Placed, with_pieces  # noqa: E402
+from dragoman.text.annotations import Placed, has_learnt, with_pieces  # noqa: E402
 from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
@@ -91,8 +90,8 @@ def test_a_run_of_ours_gets_pieces_to_learn_and_translates_as_before(
     run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
     change_vocabulary(run_dir, tmp_path / "taught", Wanted(teach=["tags"]))
     before, after = (SearchTranslator.load(one, device="cpu") for one in (run_dir, tmp_path / "taught"))
-    assert not has_learnt_codes(before.tokenizers)
-    assert has_learnt_codes(after.tokenizers)
+    assert not has_learnt("tags", before.tokenizers)
+    assert has_learnt("tags", after.tokenizers)
     lines = ["eins zwei", "drei Eins"]
     assert [after.tokenizers.src.encode(line) for line in lines] == [
         before.tokenizers.src.encode(line) for line in lines

@@ -35,7 +35,7 @@ from dragoman.text.sources.base import Pair, files_of, fingerprint
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.training.annotated_pairs import Annotator, changed
+from dragoman.training.annotated_pairs import Annotator, changed_pairs
 
 PAIRS = [
     ("open the file", "die datei öffnen"),
@@ -266,11 +266,11 @@ def test_a_source_with_tags_is_told_from_the_one_without(annotator: Annotator, t
     path = tmp_path / "pairs.tsv"
     path.write_text("<b>open</b> the file\tdie datei <b>öffnen</b>\n", encoding="utf-8")
     plain = TsvSource(path=str(path))
-    source = changed(plain, annotator.with_tags)
+    source = changed_pairs(plain, annotator.with_tags)
     assert [*source.pairs()] == [Pair(1, "⟦1⟧ open⟦/1⟧ the file", "die datei⟦1⟧ öffnen⟦/1⟧")]
-    assert fingerprint(source) == fingerprint(changed(plain, annotator.with_tags)) != fingerprint(plain)
+    assert fingerprint(source) == fingerprint(changed_pairs(plain, annotator.with_tags)) != fingerprint(plain)
     assert files_of(source) == [path]
-    scored = changed(plain, annotator.without_tags)
+    scored = changed_pairs(plain, annotator.without_tags)
     assert [*scored.pairs()] == [Pair(1, "open the file", "die datei öffnen")]
     assert fingerprint(scored) != fingerprint(source)
 

@@ -14,7 +14,7 @@ import pytest
 from rapidfuzz import fuzz
 from tests.errors import raises_error
 
-from dragoman.alignment.learnt_memory import ALIKE, LEAST, LEXICON, has_learnt_matches, links_of_run, marked, with_match
+from dragoman.alignment.learnt_memory import ALIKE, LEAST, LEXICON, links_of_run, marked, with_match
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.links import AlignedPair
 from dragoman.decoding.search import DecodingConfig, Hypothesis
@@ -29,7 +29,7 @@ from dragoman.pipeline.memory import LayeredMemory, TranslationMemory
 from dragoman.pipeline.pipeline import BY_CONTEXT, Pipeline
 from dragoman.pipeline.translator import Translator
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.annotations import MEMORY, MEMORY_PIECES, PIECE, plain_text, without_pieces
+from dragoman.text.annotations import MEMORY, MEMORY_PIECES, PIECE, has_learnt, plain_text, without_pieces
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.tokenizers.pair import TokenizerPair, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -83,8 +83,8 @@ def test_a_match_is_cut_into_the_tokens_of_a_sentence_of_its_own() -> None:
 
 
 def test_the_vocabulary_says_what_is_learnt() -> None:
-    assert has_learnt_matches(tokenizers(*MEMORY_PIECES))
-    assert not has_learnt_matches(tokenizers())
+    assert has_learnt("fuzzy", tokenizers(*MEMORY_PIECES))
+    assert not has_learnt("fuzzy", tokenizers())
     assert pieces_of(TextAugmentConfig(fuzzy=0.1)) == MEMORY_PIECES
     assert pieces_of(TextAugmentConfig(tags=0.1, fuzzy=0.1))[-3:] == MEMORY_PIECES
     assert not pieces_of(TextAugmentConfig())

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from dragoman.alignment.markup import is_protected
 from dragoman.formats.base import Code, Item
 from dragoman.text.annotations import (
-    CODE_PIECES,
     NUM_CODES,
     PIECE,
     Placed,
@@ -26,17 +25,10 @@ from dragoman.text.annotations import (
     without_pieces,
 )
 from dragoman.text.placeholders import span_ranges
-from dragoman.text.tokenizers.base import UNK_ID
-from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.words import is_letter, words
 
 CodesAt = Sequence[tuple[int, Code]]
 """Codes with their places in a text without them, in order."""
-
-
-def has_learnt_codes(tokenizers: TokenizerPair) -> bool:
-    """True where both vocabularies have the pieces of codes."""
-    return all(side.id_of(CODE_PIECES[0]) != UNK_ID for side in (tokenizers.src, tokenizers.tgt))
 
 
 class Coded(NamedTuple):

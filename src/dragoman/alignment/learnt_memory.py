@@ -17,8 +17,6 @@ from rapidfuzz.distance import Indel
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.runs.atomic_io import replace_bytes
 from dragoman.text.annotations import END_OF_OTHER, MEMORY, OTHER, Placed, with_pieces
-from dragoman.text.tokenizers.base import UNK_ID
-from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.words import words
 
 LEAST = 0.5
@@ -30,11 +28,6 @@ LEXICON = "lexicon.safetensors"
 
 LinksOf = Callable[[Sequence[str], Sequence[str]], list[tuple[int, int]]]
 """Links (source word, target word) of the words of a pair."""
-
-
-def has_learnt_matches(tokenizers: TokenizerPair) -> bool:
-    """True where the source's vocabulary has the pieces of matches."""
-    return tokenizers.src.id_of(MEMORY) != UNK_ID
 
 
 def with_match(text: str, marked_match: str) -> str:

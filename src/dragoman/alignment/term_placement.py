@@ -27,12 +27,11 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Part, Translation
 from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.annotations import PIECE, TERM
+from dragoman.text.annotations import PIECE, has_learnt
 from dragoman.text.case import capitalized
 from dragoman.text.glossary import Found, Glossary
 from dragoman.text.learnt_terms import annotated, inflected
 from dragoman.text.lookup import words_like
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.words import MARKS, Word, borders, is_letter
 
 # All in nats, tuned on the terms of LibreOffice's help (docs/log.md).
@@ -91,7 +90,7 @@ def bound(
     A model that has learnt terms reads their targets beside them, and may inflect them.
     """
     if glossary is not None:
-        is_learnt = has_learnt_terms(translator)
+        is_learnt = has_learnt("terms", translator.tokenizers)
         plain = replace(glossary, inflections=None)
         glossary = inflected(plain, translator.languages or ("", "")) if is_learnt else plain
     other = translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
@@ -99,11 +98,6 @@ def bound(
     if other.glossary is not None and other.glossary.inflections is not None:
         other.annotate = functools.partial(annotated, other.glossary)
     return other
-
-
-def has_learnt_terms(translator: SearchTranslator) -> bool:
-    """True where the source vocabulary has the pieces of terms."""
-    return translator.tokenizers.src.id_of(TERM) != UNK_ID
 
 
 def with_terms(

@@ -70,6 +70,8 @@ class _Plan(NamedTuple):
 
 @dataclass
 class _Sentence:
+    """The codes inside of a sentence, with their places in it, and their numbers in the text."""
+
     codes: list[tuple[int, Code]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.alignment.attention import attention_links_if_any
-from dragoman.alignment.learnt_markup import coded, has_learnt_codes, has_markup, items_of_line, raw_text
+from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line, raw_text
 from dragoman.alignment.links import AlignedPair, Links, proportional, with_terms_linked
 from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
 from dragoman.alignment.term_placement import place_terms
@@ -19,7 +19,7 @@ from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
-from dragoman.text.annotations import plain_text
+from dragoman.text.annotations import has_learnt, plain_text
 from dragoman.text.glossary import Found
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import (
@@ -70,7 +70,7 @@ class GuardedTranslator:
         self._wide = translator.with_decoding(n_best=decoding.num_candidates) if guard else translator
         wider = {**FALLBACK, "beam_size": max(FALLBACK["beam_size"], decoding.beam_size)}
         self.splitter = splitter or Splitter(sentences=False)
-        self.has_learnt_codes = has_learnt_codes(translator.tokenizers)
+        self.has_learnt_codes = has_learnt("tags", translator.tokenizers)
         self._again = (fallback or translator).with_decoding(**wider, n_best=1, sampling=None, mbr="none")
 
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:

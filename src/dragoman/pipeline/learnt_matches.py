@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dragoman.alignment.learnt_memory import LEAST, LinksOf, has_learnt_matches, links_of_run, marked, with_match
+from dragoman.alignment.learnt_memory import LEAST, LinksOf, links_of_run, marked, with_match
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import Match, Memory
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.alike import most_alike, uncased
-from dragoman.text.annotations import plain_text
+from dragoman.text.annotations import has_learnt, plain_text
 from dragoman.text.placeholders import without_spans
 
 
@@ -30,7 +30,7 @@ class LearntMatches:
     @classmethod
     def of(cls, memory: Memory | None, search: SearchTranslator, run: Path | None) -> "LearntMatches | None":
         """The matches for a search; None where there is no memory, or its model has not learnt to read them."""
-        if memory is None or not has_learnt_matches(search.tokenizers):
+        if memory is None or not has_learnt("fuzzy", search.tokenizers):
             return None
         return cls(memory, search, links_of_run(run))
 

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.alignment.learnt_markup import has_learnt_codes
 from dragoman.alignment.term_placement import bound
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
@@ -41,6 +40,7 @@ from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.learnt_matches import LearntMatches
 from dragoman.pipeline.memory import KNOWN, Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
+from dragoman.text.annotations import has_learnt
 from dragoman.text.glossary import Glossary
 from dragoman.text.typography import typeset
 
@@ -163,7 +163,7 @@ class Pipeline:
     @functools.cached_property
     def carries_codes(self) -> bool:
         """True where the model has learnt to carry codes over as pieces."""
-        return has_learnt_codes(self.own.tokenizers)
+        return has_learnt("tags", self.own.tokenizers)
 
     @functools.cached_property
     def splitter(self) -> Splitter:

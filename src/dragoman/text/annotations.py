@@ -13,6 +13,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.text.tokenizers.pair import TokenizerPair
+
 NUM_CODES = 16
 """Codes of a sentence, at most: a pair is one."""
 CODE_PIECES = tuple(
@@ -23,8 +26,17 @@ MEMORY, OTHER, END_OF_OTHER = MEMORY_PIECES = ("⟦memory⟧", "⟦other⟧", "�
 PIECES = {"tags": CODE_PIECES, "terms": TERM_PIECES, "fuzzy": MEMORY_PIECES}
 """The pieces that a setting of `corpus.augment` puts into pairs."""
 
+ON_BOTH_SIDES = frozenset({"tags"})
+"""Settings whose pieces a model writes, too; others are read alone."""
+
 PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other)⟧")
 _CODE = re.compile(r"⟦(/?)([1-9][0-9]?)(/?)⟧")
+
+
+def has_learnt(setting: str, tokenizers: TokenizerPair) -> bool:
+    """True where the vocabularies that need them have the pieces of a setting of `corpus.augment`."""
+    sides = (tokenizers.src, tokenizers.tgt) if setting in ON_BOTH_SIDES else (tokenizers.src,)
+    return all(side.id_of(PIECES[setting][0]) != UNK_ID for side in sides)
 
 
 class Placed(NamedTuple):

@@ -32,7 +32,7 @@ from dragoman.text.annotations import (
 )
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
-from dragoman.text.words import is_letter, words
+from dragoman.text.words import is_letter, split_words, words
 from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
 from dragoman.training.annotated_terms import TermAnnotator
 
@@ -72,7 +72,7 @@ class Annotator:
         """An annotator that learns its links from the first pairs, and finds matches among all."""
         pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MOST_PAIRS))
         plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MOST_PAIRS])
-        split = [(_texts(src), _texts(tgt)) for src, tgt in plain]
+        split = [(split_words(src), split_words(tgt)) for src, tgt in plain]
         terms = TermAnnotator.of_words(split, tgt_lang) if config.terms else None
         annotator = cls(config, WordAligner(split), terms)
         if not config.fuzzy:
@@ -236,11 +236,7 @@ def _read(text: str, *, tags_only: bool) -> TextAndCodes:
     return text_and_codes(items_of_line(text, tags_only=tags_only))
 
 
-def _texts(text: str) -> list[str]:
-    return [text[slice(*word)] for word in words(text)]
-
-
-def changed(source: PairSource, change: Callable[[str, str], tuple[str, str]]) -> PairSource:
+def changed_pairs(source: PairSource, change: Callable[[str, str], tuple[str, str]]) -> PairSource:
     """The pairs of a source as a method of an annotator changes them."""
 
     @dataclass(frozen=True)

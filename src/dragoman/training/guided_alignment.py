@@ -38,7 +38,7 @@ from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.sources.base import PairSource, Source
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair
-from dragoman.text.words import Word, spaced_words, words
+from dragoman.text.words import Word, spaced_words, split_words, words
 
 FORMAT = 1
 IntArray = np.ndarray[Any, np.dtype[Any]]
@@ -74,9 +74,9 @@ class LexicalGuide(Guide):
     def linked(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, list[Word], list[Word], WordLinks]]:
         stream = iter(pairs)
         first = list(itertools.islice(stream, MOST_PAIRS))
-        aligner = WordAligner([(_texts(pair.src), _texts(pair.tgt)) for pair in first])
+        aligner = WordAligner([(split_words(pair.src), split_words(pair.tgt)) for pair in first])
         for pair in itertools.chain(first, stream):
-            yield pair, words(pair.src), words(pair.tgt), aligner.links(_texts(pair.src), _texts(pair.tgt))
+            yield pair, words(pair.src), words(pair.tgt), aligner.links(split_words(pair.src), split_words(pair.tgt))
 
 
 @settings
@@ -116,10 +116,6 @@ class PharaohGuide(Guide):
 
 GuideConfig = Annotated[NoGuide | LexicalGuide | PharaohGuide, by_type]
 _LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-
-
-def _texts(text: str) -> list[str]:
-    return [text[slice(*word)] for word in words(text)]
 
 
 def _read(

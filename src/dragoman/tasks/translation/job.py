@@ -60,7 +60,7 @@ from dragoman.text.tokenizers.pair import (
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.training.annotated_pairs import Annotator, changed, pieces_of
+from dragoman.training.annotated_pairs import Annotator, changed_pairs, pieces_of
 from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.guided_alignment import GuideConfig, GuidedAlignment, NoGuide, Projector
 from dragoman.training.loop import Trainer
@@ -188,16 +188,16 @@ class TranslationJob(Job):
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
                 plain: Any = train_source
                 if isinstance(augment, Annotator):
-                    plain = changed(train_source, augment.without_tags)
+                    plain = changed_pairs(train_source, augment.without_tags)
                 examine(plain, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
             self.claim()
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
                 train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
-        without = train_source
+        leakless = train_source
         if isinstance(augment, Annotator):
-            train_source = changed(train_source, augment.with_tags)
-            valid = changed(valid, augment.without_tags)
+            train_source = changed_pairs(train_source, augment.with_tags)
+            valid = changed_pairs(valid, augment.without_tags)
             self.valid_pairs = list(valid.pairs())
         if self.ranks.is_first:
             self._keep_lexicon()
@@ -206,7 +206,7 @@ class TranslationJob(Job):
         )
         _check_pieces(self.tokenizers, pieces_of(corpus.augment))
         self.train, report = self._encode(split, train_source)
-        self.train_report = with_leaks(report, without)
+        self.train_report = with_leaks(report, leakless)
         self.valid, self.valid_report = self._encode("valid", valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
@@ -363,7 +363,7 @@ class TranslationJob(Job):
         source: Any = recipe.corpus.train
         source = source.unweighted()
         if isinstance(self.augment, Annotator):
-            source = changed(source, self.augment.with_tags)
+            source = changed_pairs(source, self.augment.with_tags)
         links = projector.links(self.train, guide, source, self.run_dir / "prepared" / "links.npz")
         return GuidedAlignment(links, guide.weight, head[1])
 
