@@ -173,6 +173,21 @@ def _value(text: str) -> Any:
     return None if node is None else loader.construct_document(node)
 
 
+def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain settings with those of `over` in their place; a part of another `type:` takes the place of all of it.
+
+    >>> merged({"a": {"type": "x", "n": 1}, "b": {"m": 2}}, {"a": {"type": "y"}, "b": {"k": 3}})
+    {'a': {'type': 'y'}, 'b': {'m': 2, 'k': 3}}
+    """
+    result = dict(data)
+    for key, value in over.items():
+        own = result.get(key)
+        if isinstance(own, Mapping) and isinstance(value, Mapping) and value.get("type") in (None, own.get("type")):
+            value = merged(own, value)
+        result[key] = value
+    return result
+
+
 def override_kinds(cls: Any, data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """As `override`, for data that no person wrote: an override of a `type:` also drops what is not of that type."""
     result = override(data, overrides)

@@ -103,7 +103,7 @@ def test_options_that_do_not_go_together_are_refused(folder: Path, options: str,
 def test_every_command_and_snippet_of_the_page_runs(folder: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     commands = [line for kind, block in blocks if not kind for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 7
     for line in commands:
         assert line.startswith("dragoman ")
         changes = CHANGES if line.startswith("dragoman train") else []

@@ -10,6 +10,7 @@ import pytest
 from tests.errors import raises_error
 from tests.unit.test_collection import EN_FR, message, po, tmx, trans_unit, unit, write, xliff
 
+from dragoman.alignment.learnt_markup import without_tags
 from dragoman.analysis.collection_page import write_collection_page
 from dragoman.doctor.assembly import LEFT_OUT, ORIGINS, Assembly, assemble, cleaned, gathered, near_key, summary
 from dragoman.errors import Error
@@ -308,3 +309,84 @@ def test_the_page_and_the_tables_say_what_came_from_where(tmp_path: Path) -> Non
     assert len(train) == len(origins) == record["pairs"]["train"]
     name, line = origins[0]
     assert train[0] in (tmp_path / "in" / name).read_text(encoding="utf-8").splitlines()[int(line) - 1]
+
+
+# -- codes ----------------------------------------------------------------------------------------------------------
+
+GEARED = [
+    # (file, content of it, and of the one in the other language; the pair in training)
+    (
+        "a.tmx",
+        tmx(
+            unit(
+                en='Click <bpt i="1"/>Open<ept i="1"/> it<ph x="2"/>',
+                fr='Cliquez<ph x="2"/> <bpt i="1"/>Ouvrir<ept i="1"/>',
+            )
+        ),
+        None,
+        ("Click <1>Open</1> it<2/>", "Cliquez<2/> <1>Ouvrir</1>"),
+    ),
+    (
+        "a.xlf",
+        xliff(trans_unit('A<x id="1"/>b is <g id="2">red</g>', 'A<x id="1"/>b est <g id="2">rouge</g>')),
+        None,
+        ("A <1/>b is <2>red</2>", "A <1/>b est <2>rouge</2>"),
+    ),
+    (
+        "a.po",
+        po(message("<b>_Open</b> &amp; go<br>now", "<b>_Ouvrir</b> &amp; aller<br>vite")),
+        None,
+        ("<b>Open</b> & go <br>now", "<b>Ouvrir</b> & aller <br>vite"),
+    ),
+    ("a.en.txt", "See <i>it</i>\n", "Voyez <i>le</i>\n", ("See <i>it</i>", "Voyez <i>le</i>")),
+    (
+        "a.en.html",
+        '<p>It is red. See <a href="en/">the page</a>, <b>please</b>.</p>',
+        '<p>Il est rouge. Voyez <b>donc</b> <a href="fr/">la page</a>.</p>',
+        ("See <1>the page</1>, <2>please</2>.", "Voyez <2>donc</2> <1>la page</1>."),
+    ),
+    (
+        "values/strings.xml",
+        '<resources><string name="x">one <b>file</b></string></resources>',
+        '<resources><string name="x">un <b>fichier</b></string></resources>',
+        ("one <1>file</1>", "un <1>fichier</1>"),
+    ),
+    (
+        "a.en.md",
+        "See **it** [here](en)\n",
+        "Voyez **le** [ici](fr)\n",
+        ("See <1>it</1> <2>here</2>", "Voyez <1>le</1> <2>ici</2>"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "other", "expected"), GEARED, ids=lambda value: str(value)[:12])
+def test_training_pairs_have_their_codes_where_they_are_learnt(
+    name: str, content: str, other: str | None, expected: tuple[str, str], tmp_path: Path
+) -> None:
+    there = {name: content, "b.po": catalogue(range(120))}
+    if other is not None:
+        there[name.replace(".en.", ".fr.").replace("values", "values-fr")] = other
+    write(tmp_path / "in", there)
+    config = CollectionConfig(paths=[str(tmp_path / "in")])
+    plain, coded = (assemble(config, EN_FR, tmp_path / str(codes), codes=codes) for codes in (False, True))
+    assert [row[:3] for row in plain.splits["train"]] == [row[:3] for row in coded.splits["train"]]
+    for split in ("valid.en", "test.fr", ORIGINS, LEFT_OUT, "files.json"):
+        assert (tmp_path / "True" / split).read_bytes() == (tmp_path / "False" / split).read_bytes()
+    lines = [(tmp_path / "True" / f"train.{code}").read_text("utf-8").splitlines() for code in EN_FR]
+    assert expected in list(zip(*lines, strict=True))
+    bare = [(tmp_path / "False" / f"train.{code}").read_text("utf-8").splitlines() for code in EN_FR]
+    assert not any("<" in line for side in bare for line in side)
+    assert [[without_tags(line) for line in side] for side in lines] == bare
+
+
+def test_codes_count_neither_as_text_of_a_copy_nor_of_a_leak(tmp_path: Path) -> None:
+    units = [unit(en=f"<hi>{src[:9]}</hi>{src[9:]}", fr=tgt) for src, tgt in map(sentence, range(200))]
+    same = [unit(en=src, fr=tgt) for src, tgt in map(sentence, range(200))]
+    write(tmp_path, {"a.tmx": tmx(*units), "b.tmx": tmx(*same)})
+    config = CollectionConfig(paths=[str(tmp_path)])
+    plain, coded = (gathered(config, EN_FR, codes=codes) for codes in (False, True))
+    assert plain.totals() == coded.totals()
+    assert coded.totals()["copy"] == 200
+    assert [row.trained for row in plain.splits["train"]] == [(row.src, row.tgt) for row in coded.splits["train"]]
+    assert all(row.trained[0].startswith("<1>") for row in coded.splits["train"])

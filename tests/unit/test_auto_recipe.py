@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.errors import raises_error
@@ -12,7 +13,8 @@ from tests.errors import raises_error
 from dragoman.config import override_kinds, parse
 from dragoman.errors import Error
 from dragoman.tasks import auto_recipe as module
-from dragoman.tasks.auto_recipe import MAX_HELD_OUT, check_changes, default_recipe, hold_out
+from dragoman.tasks import recipes
+from dragoman.tasks.auto_recipe import COMPANY, MAX_HELD_OUT, check_changes, default_recipe, hold_out
 from dragoman.tasks.fine_tuning import fine_tuning_recipe
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, SIZES, Budget, Size, Speed, explanation, size_within
@@ -287,3 +289,41 @@ def test_fine_tuning_counts_the_words_of_scripts_without_spaces(tmp_path: Path) 
         steps[name] = recipe["training"]["max_steps"]
     assert steps["de"] == round(30 * 400 * 20 * PIECES_A_STRANGE_WORD / recipe["training"]["batch_tokens"])
     assert steps["zh"] == pytest.approx(steps["de"], rel=0.1)
+
+
+# -- a company's files ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read_with(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """(pairs held out, whether codes are kept) of each reading of the files, which are 3,000 pairs."""
+    calls: list[tuple[int, bool]] = []
+    monkeypatch.setattr(FilesSource, "pairs", lambda self: range(3_000))
+    monkeypatch.setattr(module, "prepare_collection", lambda config, *_, codes: calls.append((config.held_out, codes)))
+    return calls
+
+
+def test_the_recipe_for_files_is_what_is_chosen_for_so_many_pairs(read_with: list[tuple[int, bool]]) -> None:
+    given = module.company_recipe(None, ["memories"], ("de", "fr"), None)
+    data = module.recipe_for_collection(given, "run")
+    files = {"paths": ["memories"]}
+    plain = {"run_dir": "run", "corpus": {"src_lang": "de", "tgt_lang": "fr", "files": files}}
+    assert recipes.parsed(data, "it") == recipes.parsed({**plain, **module.settings_of(SIZES[1][1])}, "it")
+    assert read_with == [(1000, False)]
+
+
+def test_a_changed_recipe_for_files_keeps_its_settings(tmp_path: Path, read_with: list[tuple[int, bool]]) -> None:
+    text = COMPANY.read_text(encoding="utf-8").replace("held_out: 1000", "held_out: 30")
+    text = text.replace("  # augment:", "  augment:").replace("  #   tags", "    tags")
+    text = text.replace("  type: transformer", "  type: transformer\n  d_model: 256")
+    text = text.replace("{type: linear}", "{type: cosine, lr: 1.0e-3}")
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    given = module.company_recipe(str(tmp_path / "mine.yaml"), ["a"], ("de", "fr"), ("x", "y"))
+    module.check_changes(["corpus.files.held_out=20"], "run", None, given)
+    data = module.recipe_for_collection(given, "run", ["corpus.files.held_out=20"])
+    settings: Any = recipes.parsed(data, "it")
+    assert (settings.corpus.augment.tags, settings.model.d_model) == (0.3, 256)
+    assert (settings.training.schedule.type, settings.training.schedule.lr) == ("cosine", 1e-3)
+    assert settings.training.max_steps == SIZES[1][1].max_steps
+    assert (settings.corpus.files.columns, settings.corpus.files.held_out) == (("x", "y"), 20)
+    assert read_with == [(20, True)]

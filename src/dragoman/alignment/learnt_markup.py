@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dragoman.alignment.markup import is_protected
+from dragoman.alignment.markup import is_protected, text_and_codes
 from dragoman.formats.base import Code, Item
 from dragoman.text.annotations import (
     NUM_CODES,
@@ -183,6 +183,20 @@ def _ranges(text: str) -> list[tuple[int, int]]:
         return ranges
     pieces = [match.span() for match in PIECE.finditer(text)]
     return sorted(ranges + [one for one in pieces if not any(start < one[1] and one[0] < end for start, end in ranges)])
+
+
+def without_tags(text: str) -> str:
+    """The text of a line without its tags and pieces, as a model that learns codes is scored on it.
+
+    >>> without_tags("Open <b>the</b> %s"), without_tags("3 < 4")
+    ('Open the %s', '3 < 4')
+    """
+    return text_and_codes(items_of_line(text, tags_only=True))[0] if has_tags(text) else text
+
+
+def has_tags(text: str) -> bool:
+    """True for a line with a tag or a piece."""
+    return bool(_TAG.search(text)) and any(_TAG.fullmatch(text, *ends) for ends in _ranges(text))
 
 
 def has_markup(text: str) -> bool:

@@ -20,12 +20,19 @@ from dragoman.languages.identification import COMMON, recognised
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.lock import locked
 from dragoman.tasks import recipes
-from dragoman.tasks.auto_recipe import check_changes, default_recipe, recipe_for_collection, with_room
+from dragoman.tasks.auto_recipe import (
+    check_changes,
+    collected,
+    company_recipe,
+    default_recipe,
+    recipe_for_collection,
+    with_room,
+)
 from dragoman.tasks.base import Result
-from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text
+from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text, kept_from
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.sizes import Budget
-from dragoman.text.corpus import CollectionConfig, FilesSource
+from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import language_of_file
 from dragoman.training.distributed import joined
 from dragoman.training.launch import launch, refuse_processes, without_options
@@ -101,11 +108,20 @@ class CorpusOptions(NamedTuple):
     languages: tuple[str, str] = ("", "")
     columns: str | None = None
 
-    def collection(self) -> CollectionConfig | None:
-        """The collection that --files names, None without it."""
+    def given(self, recipe: str | None) -> dict[str, Any]:
+        """Plain settings of the recipe for --files, with what the command says of them; none without --files. What
+        another run has learnt is its own choice."""
         if not self.files:
-            return None
-        return CollectionConfig(paths=self.files, columns=two_columns(self.columns))
+            return {}
+        given = company_recipe(recipe, self.files, self.languages, two_columns(self.columns))
+        return {"corpus": {**given["corpus"], "augment": {}}} if self.init_from else given
+
+    def made_of(self, corpus: dict[str, Any]) -> "CorpusOptions":
+        """The options for two files, those of a corpus that was made."""
+        src, tgt, valid_src, valid_tgt = (
+            Path(corpus[name][side]) for name in ("train", "valid") for side in ("src", "tgt")
+        )
+        return self._replace(src=src, tgt=tgt, valid_src=valid_src, valid_tgt=valid_tgt)
 
 
 def train(
@@ -180,8 +196,9 @@ def _check_options(recipe: str | None, files: CorpusOptions) -> None:
     if files.general_tgt and not files.general_src:
         raise Error.MISSING_OPTION("--general-tgt needs --general-src, the text that it translates")
     if files.files:
-        if any((recipe, files.src, files.tgt, files.valid_src, files.valid_tgt, files.init_from)):
-            raise Error.CONFLICT("--files is a corpus by itself", "leave out the recipe, --src, --tgt and --from")
+        if any((files.src, files.tgt, files.valid_src, files.valid_tgt, recipe and files.init_from)):
+            hint = "leave out the recipe" if recipe and files.init_from else "leave out --src, --tgt"
+            raise Error.CONFLICT("--files is a corpus by itself", hint)
         if not all(files.languages):
             raise Error.MISSING_OPTION("--files needs --src-lang and --tgt-lang", "such as --src-lang en --tgt-lang fr")
     elif files.columns or any(files.languages):
@@ -215,25 +232,31 @@ def _settings(
     seconds: float | None,
 ) -> tuple[Any, GeneralText | None]:
     """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
-    if recipe is not None:
+    if recipe is not None and not files.files:
         return recipes.load(recipe, changes), None
-    src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt = files[:8]
-    collection = files.collection()
-    if collection is None and (src is None or tgt is None):
+    if not files.files and (files.src is None or files.tgt is None):
         raise Error.MISSING_OPTION("nothing to train on", "give a recipe, --files, or both --src and --tgt")
-    languages = files.languages if collection else _languages(str(src), str(tgt))
-    settings = config.override({"corpus": {}, "device": "auto", "init_from": None, "adapter": None}, changes)
+    languages = files.languages if files.files else _languages(str(files.src), str(files.tgt))
+    given = files.given(recipe)
+    settings = config.override({"corpus": {}, "device": "auto", "init_from": None, "adapter": None, **given}, changes)
     directory = Path(str(settings.get("run_dir") or Path("runs") / "-".join(languages)))
-    check_changes(changes, str(directory), settings["init_from"])
+    check_changes(changes, str(directory), settings["init_from"], given)
     owned.enter_context(locked(directory))  # pairs are held out in there before the run begins
     device = str(settings["device"])
     sizing: dict[str, Any] = {"on_gpu": pick_device(device).type == "cuda"}
     if seconds is not None and not settings["init_from"]:
         sizing["budget"] = Budget(seconds, functools.partial(measured_speed, device, seconds))
-    if collection is not None:
-        data = recipe_for_collection(collection, languages, str(directory), **sizing)
+    if files.files and not files.init_from:
+        data = recipe_for_collection(given, str(directory), changes, **sizing)
         data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
         return recipes.parsed(data, "settings for a folder of files"), None
+    made: dict[str, Any] = {"test": {}}
+    if files.files:
+        theirs = kept_from(str(files.init_from))
+        made = collected({"corpus": {**given["corpus"], **theirs}}, str(directory), changes)
+        files = files.made_of(made)
+        changes = [change for change in changes if not change.startswith("corpus.files.")]
+    src, tgt, valid_src, valid_tgt, init_from, mix, general_src, general_tgt = files[:8]
     general = None
     if init_from is not None:
         general = general_text(init_from, general_src, general_tgt, mix, directory)
@@ -249,9 +272,10 @@ def _settings(
         str(directory),
         valid=(str(valid_src), str(valid_tgt)) if valid_src and valid_tgt else None,
         languages=languages,
-        doctor=corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse",
+        doctor=made.get("doctor") or (corpus.get("doctor", "refuse") if isinstance(corpus, dict) else "refuse"),
         **sizing,
     )
+    data["corpus"]["test"] = made["test"]
     data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
     return config.parse(TranslationRecipe, data, "settings for two files"), general
 

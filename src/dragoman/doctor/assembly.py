@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.alignment.learnt_markup import has_tags, without_tags
 from dragoman.data.random import hash64
 from dragoman.doctor.collection import SAME_BYTES, TEXTS, FileRecord, collect
 from dragoman.doctor.examine import Examination
@@ -73,6 +74,18 @@ class Row(NamedTuple):
     line: int
     approved: bool
     changed: str
+    coded: tuple[str, str] | None = None
+    """The pair with its tags, as it was read; it is counted, compared and split without."""
+
+    @property
+    def trained(self) -> tuple[str, str]:
+        """The pair as a model that learns codes is trained on it: with its tags, where it is the same without (the
+        doctor may have mended it)."""
+        if self.coded is None:
+            return self.src, self.tgt
+        bare = (without_tags(text) for text in self.coded)
+        is_same = all("".join(one.split()) == "".join(other.split()) for one, other in zip(bare, self[:2], strict=True))
+        return self.coded if is_same else (self.src, self.tgt)
 
 
 @dataclass
@@ -145,8 +158,8 @@ class CollectedSource(PairSource):
         return (Pair(number, row.src, row.tgt) for number, row in enumerate(self.rows, start=1))
 
 
-def gathered(config: CollectionConfig, languages: tuple[str, str]) -> Assembly:
-    """Read, clean and split a collection.
+def gathered(config: CollectionConfig, languages: tuple[str, str], *, codes: bool = False) -> Assembly:
+    """Read, clean and split a collection; with `codes`, its rows keep them beside their texts.
 
     Raises DragomanError where a path is not there, or nothing is left to train on.
     """
@@ -156,8 +169,10 @@ def gathered(config: CollectionConfig, languages: tuple[str, str]) -> Assembly:
         assembly.files.append(record)
         for entry in entries:
             is_approved, changed = entry.state == "approved", _time(entry.changed)
-            for src, tgt, reason in cleaned(entry):
-                row = Row(src, tgt, len(assembly.files) - 1, entry.line, is_approved, changed)
+            pairs = list(cleaned(entry))
+            coded = _with_tags(entry, len(pairs)) if codes else [None] * len(pairs)
+            for (src, tgt, reason), with_tags in zip(pairs, coded, strict=True):
+                row = Row(src, tgt, len(assembly.files) - 1, entry.line, is_approved, changed, with_tags)
                 if reason:
                     assembly.leave_out(row, reason)
                 else:
@@ -176,17 +191,21 @@ def gathered(config: CollectionConfig, languages: tuple[str, str]) -> Assembly:
     return assembly
 
 
-def assemble(config: CollectionConfig, languages: tuple[str, str], out: Path) -> Assembly:
-    """Make the corpus of a collection in the new folder `out`. Raises DragomanError as `gathered` does."""
-    assembly = gathered(config, languages)
+def assemble(config: CollectionConfig, languages: tuple[str, str], out: Path, *, codes: bool = False) -> Assembly:
+    """Make the corpus of a collection in the new folder `out`; with `codes`, its training text has tags for them.
+
+    Raises DragomanError as `gathered` does.
+    """
+    assembly = gathered(config, languages, codes=codes)
     building = out.with_name(out.name + ".tmp")
     try:
         with writing(out):
             atomic_io.remove(building)
             building.mkdir(parents=True)
             for name, rows in assembly.splits.items():
-                _write(building / f"{name}.{languages[0]}", (row.src for row in rows))
-                _write(building / f"{name}.{languages[1]}", (row.tgt for row in rows))
+                for side, code in enumerate(languages):
+                    texts = ((row.trained if name == "train" else (row.src, row.tgt))[side] for row in rows)
+                    _write(building / f"{name}.{code}", texts)
             origins = (f"{assembly.files[row.file].path}\t{row.line}" for row in assembly.splits["train"])
             _write(building / ORIGINS, origins)
             _write(building / LEFT_OUT, itertools.chain(("file\tline\treason\tsource\ttarget",), _left_out(assembly)))
@@ -267,9 +286,25 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
     if entry.state == "untranslated" or not entry.tgt.strip() or not entry.src.strip():
         yield entry.src, entry.tgt, "not translated"
         return
-    sides = [re.split(r"\n[ \t]*\n", text.strip()) for text in (entry.src, entry.tgt)]
+    for src, tgt in _paragraphs(entry.src, entry.tgt):
+        src, tgt = (in_one_line(text) for text in _without_tags(src, tgt))
+        yield src, tgt, _fault(src, tgt)
+
+
+def _with_tags(entry: Entry, count: int) -> Sequence[tuple[str, str] | None]:
+    """The paragraphs of an entry with their tags, None for those without any, and for all if they are not `count`."""
+    pairs = list(_paragraphs(*(entry.coded or (entry.src, entry.tgt))))
+    if len(pairs) != count:
+        return [None] * count
+    coded = [tuple(in_one_line(_unescaped(_parted(text))) for text in pair) for pair in pairs]
+    return [(src, tgt) if any(map(has_tags, (src, tgt))) else None for src, tgt in coded]
+
+
+def _paragraphs(src: str, tgt: str) -> Iterator[tuple[str, str]]:
+    """The paragraphs of a text and of its translation, without what is written for translators and keys alone."""
+    sides = [re.split(r"\n[ \t]*\n", text.strip()) for text in (src, tgt)]
     if len(sides[0]) != len(sides[1]):
-        sides = [[text] for text in (entry.src, entry.tgt)]
+        sides = [[src], [tgt]]
     for src, tgt in zip(*sides, strict=True):
         tgt = _SCRIPT.sub("", tgt)
         if src.startswith("_: "):
@@ -277,10 +312,7 @@ def cleaned(entry: Entry) -> Iterator[tuple[str, str, str]]:
         src, tgt = without_accelerators(src, tgt)  # before a bar is taken for that of a qualifier: `Open Inset|O`
         if _QUALIFIER.match(src) and "|" not in tgt and not tgt.startswith("?"):
             src = _QUALIFIER.sub("", src, count=1)
-        tgt = _without_undo(src, tgt)
-        src, tgt = _without_tags(src, tgt)
-        src, tgt = in_one_line(src), in_one_line(tgt)
-        yield src, tgt, _fault(src, tgt)
+        yield src, _without_undo(src, tgt)
 
 
 def _without_undo(src: str, tgt: str) -> str:
@@ -321,6 +353,14 @@ def _without_tags(src: str, tgt: str) -> tuple[str, str]:
                 between = " " if name.strip("</").lower() in _ALONE else ""
                 bare[side] = bare[side][:start] + between + bare[side][end:]
     return _unescaped(bare[0]), _unescaped(bare[1])
+
+
+def _parted(text: str) -> str:
+    """The text with a space before a tag that parts words by itself: `one<br>two`."""
+    for (start, _), name in reversed(_tags(text)):
+        if name.strip("</").lower() in _ALONE and text[:start].strip():
+            text = f"{text[:start]} {text[start:]}"
+    return text
 
 
 def _tags(text: str) -> list[tuple[tuple[int, int], str]]:

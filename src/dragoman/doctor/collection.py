@@ -8,6 +8,7 @@ import contextlib
 import functools
 import glob
 import hashlib
+import itertools
 import os
 import re
 from collections import Counter, defaultdict
@@ -16,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dragoman.doctor.coded_texts import CodedText, coded_pairs, numbered
 from dragoman.doctor.paragraphs import aligned
 from dragoman.errors import DragomanError, Error, show
 from dragoman.formats import bitext, qt, string_catalog, table
-from dragoman.formats.base import Entry, Options, asides_of, plain
+from dragoman.formats.base import Entry, Options, State, asides_of, plain
 from dragoman.formats.document import FORMATS, SUFFIXES, Document
 from dragoman.formats.encoding import Declares, decoded
 from dragoman.formats.mo import mo_entries
@@ -386,16 +388,19 @@ def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
         yield from _by_name(*(_texts(path) for path in (src, tgt)))
         return
     if kind in SUFFIXES and kind != TEXTS:
-        paragraphs = [[text for _, text in _texts(path)] for path in (src, tgt)]
+        paragraphs = [_texts(path) for path in (src, tgt)]
     else:
         lines = [list(read_lines(path, may_be_empty=True)) for path in (src, tgt)]
         if len(lines[0]) == len(lines[1]):
             yield from (Entry(number, *pair) for number, pair in enumerate(zip(*lines, strict=True), start=1))
             return
-        paragraphs = [[line for line in texts if line.strip()] for texts in lines]
-    _require_alike(*paragraphs)
-    pairs = aligned(paragraphs[0], paragraphs[1], languages)
-    yield from (Entry(number, *pair) for number, pair in enumerate(pairs, start=1))
+        paragraphs = [[CodedText("", line, [line]) for line in texts if line.strip()] for texts in lines]
+    texts = [[one.text for one in side] for side in paragraphs]
+    _require_alike(*texts)
+    beside = ((paragraphs[0][row], paragraphs[1][column]) for row, column in aligned(*texts))
+    pairs = itertools.chain.from_iterable(coded_pairs(*pair, languages) for pair in beside)
+    for number, (one, other, coded) in enumerate(pairs, start=1):
+        yield Entry(number, one, other, coded=coded)
 
 
 def _require_alike(src: Sequence[str], tgt: Sequence[str]) -> None:
@@ -408,25 +413,27 @@ def _require_alike(src: Sequence[str], tgt: Sequence[str]) -> None:
         )
 
 
-def _texts(path: Path) -> list[tuple[str, str]]:
-    """(place, text) of the texts of a document; what programs write into its properties is no text of its author."""
+def _texts(path: Path) -> list[CodedText]:
+    """The texts of a document; what programs write into its properties is no text of its author."""
     options = Options(asides=asides_of((), ("metadata",)))
-    return [(unit.where, plain(unit.items)) for unit in Document.load(path, options).texts() if not unit.kept]
+    units = (unit for unit in Document.load(path, options).texts() if not unit.kept)
+    return [CodedText(unit.where, plain(unit.items), unit.items) for unit in units]
 
 
-def _by_name(src: Sequence[tuple[str, str]], tgt: Sequence[tuple[str, str]]) -> Iterator[Entry]:
+def _by_name(src: Sequence[CodedText], tgt: Sequence[CodedText]) -> Iterator[Entry]:
     """The texts of two files that have the same name in both."""
-    translations = dict(zip(_names(tgt), (text for _, text in tgt), strict=True))
-    for number, (name, (_, text)) in enumerate(zip(_names(src), src, strict=True), start=1):
-        translation = translations.get(name, "")
-        yield Entry(number, text, translation, "" if translation else "untranslated")
+    translations = dict(zip(_names(tgt), tgt, strict=True))
+    for number, (name, one) in enumerate(zip(_names(src), src, strict=True), start=1):
+        other = translations.get(name, CodedText("", "", ()))
+        state: State = "" if other.text else "untranslated"
+        yield Entry(number, one.text, other.text, state, coded=numbered(one.items, other.items))
 
 
-def _names(texts: Sequence[tuple[str, str]]) -> list[tuple[str, int]]:
+def _names(texts: Sequence[CodedText]) -> list[tuple[str, int]]:
     """The name of each text without its line, and the number of those that have it already: lists have one name."""
     times: Counter[str] = Counter()
     names = []
-    for where, _ in texts:
+    for where, *_ in texts:
         name = re.sub(r"^line \d+, ", "", where)
         names.append((name, times[name]))
         times[name] += 1

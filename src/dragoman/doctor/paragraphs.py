@@ -1,8 +1,7 @@
 """Paragraphs of a document and of its translation, paired: by order where there are equally many, else by length.
 
 The lengths of texts that translate each other agree (Gale and Church 1993): the most probable way to put one paragraph
-beside one, or beside none, or beside two, found by dynamic programming. Pairs of one and one are handed on, cut into
-sentences where those align.
+beside one, or beside none, or beside two, found by dynamic programming. Pairs of one and one are handed on.
 """
 
 import math
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.pipeline.sentence_pairs import VARIANCE, sentence_pairs
+from dragoman.pipeline.sentence_pairs import VARIANCE
 
 PENALTIES = {(1, 1): 0.0, (1, 0): 4.5, (0, 1): 4.5, (2, 1): 2.3, (1, 2): 2.3}
 """-log of how much rarer a step is than one beside one (Gale and Church 1993, table 5)."""
@@ -19,15 +18,13 @@ BAND = 200
 """Paragraphs that a text may be away from its share of the document."""
 
 
-def aligned(src: Sequence[str], tgt: Sequence[str], languages: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """The pairs of two lists of paragraphs, in their order."""
-    pairs = zip(src, tgt, strict=True) if len(src) == len(tgt) else _by_length(src, tgt)
-    for one, other in pairs:
-        yield from sentence_pairs(one, other, languages) or [(one, other)]
+def aligned(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers of the paragraphs of two lists that translate each other, in their order."""
+    return zip(range(len(src)), range(len(tgt)), strict=True) if len(src) == len(tgt) else _by_length(src, tgt)
 
 
-def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The pairs of paragraphs that stand one beside one on the cheapest way through both documents."""
+def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers of the paragraphs that stand one beside one on the cheapest way through both documents."""
     rows, columns = len(src), len(tgt)
     if not rows or not columns:
         return
@@ -65,7 +62,7 @@ def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[str, st
         down, right = kinds[steps[row, column - bands[row].low]]
         row, column = row - down, column - right
         if (down, right) == (1, 1):
-            pairs.append((src[row], tgt[column]))
+            pairs.append((row, column))
     yield from reversed(pairs)
 
 

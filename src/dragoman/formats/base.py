@@ -256,6 +256,8 @@ class Entry(NamedTuple):
     """Codes, from and to, that the file names."""
     context: str = ""
     """Words that tell the text from the same one elsewhere in a catalogue."""
+    coded: tuple[str, str] | None = None
+    """Both texts with numbered tags for their inline codes; None where neither has any."""
 
     @property
     def is_translated(self) -> bool:

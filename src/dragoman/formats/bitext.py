@@ -1,7 +1,8 @@
 """Sentence pairs of files that hold both languages: TMX, XLIFF and PO, for training, memories and glossaries (TBX).
 
-Inline codes are left out, or stand in the text as numbered tags, those of a unit with the same number on both sides:
-`<1>Open</1> the file<2/>`. What stands in formatting (`<hi>`, `<g>`) is text. Large files are read in a stream.
+Inline codes are left out; beside the texts they stand in them as numbered tags (`Entry.coded`), those of a unit with
+the same number on both sides: `<1>Open</1> the file<2/>`. What stands in formatting (`<hi>`, `<g>`) is text. Large
+files are read in a stream.
 """
 
 import re
@@ -31,7 +32,8 @@ _AROUND = frozenset({"hi", "g", "pc", "mrk"})
 _NUMBERS = ("rid", "startRef", "i", "id", "x")
 """Attributes that say which code of a unit it is; the halves of a pair have the same."""
 _GAP = "\ufffc"
-_BETWEEN_WORDS = re.compile(rf"(?<=[^\W\u3040-\u9fff]){_GAP}+(?=[^\W\u3040-\u9fff])")
+_LETTER = r"[^\W\u3040-\u9fff]"
+_BETWEEN_WORDS = re.compile(rf"(?<={_LETTER}){_GAP}+(?={_LETTER})|(?<={_LETTER}){_GAP}(?=<\d+/>{_LETTER})")
 
 
 class Texts(NamedTuple):
@@ -39,18 +41,18 @@ class Texts(NamedTuple):
 
     line: int
     texts: dict[str, str]
+    coded: dict[str, str]
+    """Those that have inline codes, with them."""
     state: State
     changed: str
     languages: tuple[str, str] | None
     context: str
 
 
-def tmx_entries(
-    stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD, *, codes: bool = False
-) -> Iterator[Entry]:
+def tmx_entries(stream: BinaryIO, name: str, languages: tuple[str, str], least: int = SAME_STANDARD) -> Iterator[Entry]:
     """The units of a TMX that have both languages, of several regions the nearest; a translation is as near as `least`
-    (`codes.nearness`). With `codes` the texts have numbered tags."""
-    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",), codes=codes), stream, name, languages, least)
+    (`codes.nearness`)."""
+    yield from _entries(_Reader(("tu",), ("tuv",), ("seg",)), stream, name, languages, least)
 
 
 def tbx_entries(stream: BinaryIO, name: str, languages: tuple[str, str]) -> Iterator[Entry]:
@@ -59,9 +61,9 @@ def tbx_entries(stream: BinaryIO, name: str, languages: tuple[str, str]) -> Iter
     yield from _entries(reader, stream, name, languages)
 
 
-def xliff_entries(stream: BinaryIO, name: str, *, codes: bool = False) -> Iterator[Entry]:
-    """The units of an XLIFF, 1.2 or 2.x, those without a translation too. With `codes` the texts have numbered tags."""
-    reader = _Reader(("trans-unit", "segment"), (), ("source", "target"), codes=codes)
+def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
+    """The units of an XLIFF, 1.2 or 2.x, those without a translation too."""
+    reader = _Reader(("trans-unit", "segment"), (), ("source", "target"))
     yield from _entries(reader, stream, name, ("source", "target"))
 
 
@@ -93,10 +95,8 @@ def _xml_text(text: str) -> str:
 class _Reader:
     """Collects the texts of units by language. Texts without variants around them go by the names of their elements."""
 
-    def __init__(
-        self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str], *, codes: bool = False
-    ) -> None:
-        self.units, self.variants, self.texts, self.codes = units, variants, texts, codes
+    def __init__(self, units: Sequence[str], variants: Sequence[str], texts: Sequence[str]) -> None:
+        self.units, self.variants, self.texts = units, variants, texts
         self.numbers: dict[str, int] = {}
         """Of the codes of a unit, by what its file calls them."""
         self.opened: list[int] = []
@@ -111,13 +111,16 @@ class _Reader:
         self.said: dict[str, str] = {}
         """Attributes of a unit and its parts."""
         self.current: dict[str, str] = {}
+        self.coded: dict[str, str] = {}
         self.code = ""
         self.collected: list[str] | None = None
+        self.tagged: list[str] = []
+        """As `collected`, with tags for codes."""
         self.skipped = 0
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         if name in self.units:
-            self.current, self.line, self.changed = {}, line, ""
+            self.current, self.coded, self.line, self.changed = {}, {}, line, ""
             self.numbers.clear()
             self.said, self.context = attributes, attributes.get("id", "")
             self.state = _state(attributes)
@@ -131,12 +134,14 @@ class _Reader:
         elif name in _SKIPPED:
             self.skipped += 1
             if self.collected is not None and self.skipped == 1:
-                self.collected += self._tag(name, attributes) if self.codes else [_GAP] if name in _STANDING else []
-        elif name in _AROUND and self.codes and self.collected is not None and not self.skipped:
-            self.collected += self._tag(name, attributes)
+                gap = [_GAP] if name in _STANDING else []
+                self.collected += gap
+                self.tagged += [*gap, *self._tag(name, attributes)]
+        elif name in _AROUND and self.collected is not None and not self.skipped:
+            self.tagged += self._tag(name, attributes)
         elif name in self.texts and not self.skipped:
             self.code = self.code if self.variants else name
-            self.collected, self.unnamed = [], 0
+            self.collected, self.tagged, self.unnamed = [], [], 0
             self._note(attributes)
         elif name == "seg" and "conf" in attributes:  # of Trados, after the texts
             self._note(attributes)
@@ -163,20 +168,28 @@ class _Reader:
     def end(self, name: str) -> None:
         if name in _SKIPPED:
             self.skipped -= 1
-        elif name in _AROUND and self.codes and self.collected is not None and not self.skipped:
-            self.collected.append(f"</{self.opened.pop()}>")
+        elif name in _AROUND and self.collected is not None and not self.skipped:
+            self.tagged.append(f"</{self.opened.pop()}>")
         elif name in self.texts and self.collected is not None and not self.skipped:
-            text = _BETWEEN_WORDS.sub(" ", "".join(self.collected)).replace(_GAP, "")
-            self.current.setdefault(self.code, " ".join(text.split()))
+            text, tagged = (_one_line("".join(parts)) for parts in (self.collected, self.tagged))
+            if self.code not in self.current and tagged != text:
+                self.coded[self.code] = tagged
+            self.current.setdefault(self.code, text)
             self.collected = None
         elif name in self.units:
             if not self.variants and not self.current.get("target"):
                 self.current["target"], self.state = "", "untranslated"
-            self.done.append(Texts(self.line, self.current, self.state, self.changed, self.languages, self.context))
+            said = self.state, self.changed, self.languages, self.context
+            self.done.append(Texts(self.line, self.current, self.coded, *said))
 
     def chars(self, text: str) -> None:
         if self.collected is not None and not self.skipped:
             self.collected.append(text)
+            self.tagged.append(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_BETWEEN_WORDS.sub(" ", text).replace(_GAP, "").split())
 
 
 _GUESSES = frozenset({
@@ -237,7 +250,9 @@ def _entries(
                     own = written_in(codes[0], texts[0], src), written_in(codes[1], texts[1], tgt)
                     named = own if reader.variants else unit.languages
                     is_empty = False
-                    yield Entry(unit.line, *texts, unit.state, unit.changed, named, unit.context)
+                    tagged = unit.coded.get(codes[0], texts[0]), unit.coded.get(codes[1], texts[1])
+                    coded = tagged if unit.coded.keys() & set(codes) else None
+                    yield Entry(unit.line, *texts, unit.state, unit.changed, named, unit.context, coded)
             reader.done.clear()
             if not chunk:
                 break

@@ -2,13 +2,13 @@
 
 import filecmp
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import override_kinds, parse, to_dict
+from dragoman.config import merged, override, override_kinds, parse, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import say
@@ -16,7 +16,7 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.tasks import recipes
-from dragoman.tasks.collection import prepare_collection, sources
+from dragoman.tasks.collection import prepare_collection, with_sources
 from dragoman.tasks.sizes import (
     GPU_BATCH_TOKENS,
     PIECES_A_WORD,
@@ -29,8 +29,11 @@ from dragoman.tasks.sizes import (
     words_of,
 )
 from dragoman.tasks.translation.job import TranslationRecipe, examine
+from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import CollectionConfig, FilesSource
 
+COMPANY = Path(__file__).with_name("company.yaml")
+"""The recipe of `train --files`."""
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""
 
@@ -77,26 +80,42 @@ def default_recipe(
 
 
 def recipe_for_collection(
-    collection: CollectionConfig,
-    languages: tuple[str, str],
+    given: Mapping[str, Any],
     run_dir: str,
+    changes: Sequence[str] = (),
     *,
     on_gpu: bool = False,
     budget: Budget | None = None,
 ) -> dict[str, Any]:
-    """Plain settings to train on a folder of files, which is made into a corpus now (`tasks/collection.py`).
+    """Plain settings to train on a folder of files, as a recipe has them (`given`); sizes are chosen that it lacks.
+
+    Otherwise as `collected`.
+    """
+    sized = sized_recipe(collected(given, run_dir, changes), run_dir, on_gpu=on_gpu, budget=budget)
+    return merged(sized, {**given, "run_dir": run_dir, "corpus": {}})
+
+
+def collected(given: Mapping[str, Any], run_dir: str, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """The plain settings `corpus` of a recipe with `corpus.files`, of which the corpus is made now
+    (`tasks/collection.py`); `changes` are those of a command.
 
     Raises DragomanError where the files have nothing to train on.
     """
-    prepare_collection(collection, languages, Path(run_dir))
-    corpus = {
-        "src_lang": languages[0],
-        "tgt_lang": languages[1],
-        "files": to_dict(collection),
-        **sources(languages, run_dir),
-        "doctor": "skip",
-    }
-    return sized_recipe(corpus, run_dir, on_gpu=on_gpu, budget=budget)
+    data = override({"corpus": given["corpus"]}, [change for change in changes if change.startswith("corpus.")])
+    corpus = with_sources({**data, "run_dir": run_dir})["corpus"]
+    collection = parse(CollectionConfig, corpus["files"], "corpus.files")
+    augment = parse(TextAugmentConfig, corpus.get("augment") or {}, "corpus.augment")
+    prepare_collection(collection, (corpus["src_lang"], corpus["tgt_lang"]), Path(run_dir), codes=augment.tags > 0)
+    return {**corpus, "files": to_dict(collection)}
+
+
+def company_recipe(
+    recipe: str | None, paths: Sequence[str], languages: tuple[str, str], columns: tuple[str, str] | None
+) -> dict[str, Any]:
+    """Plain settings of a recipe for files, of COMPANY without one, with those that a command names."""
+    named = {"paths": list(paths), **({"columns": columns} if columns else {})}
+    corpus = {"src_lang": languages[0], "tgt_lang": languages[1], "files": named}
+    return merged(read_yaml(recipe or COMPANY), {"corpus": corpus})
 
 
 def sized_recipe(
@@ -159,14 +178,18 @@ def with_room(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
     return {**data, "training": {**training, "batch_tokens": max(training["batch_tokens"], longest + 1)}}
 
 
-def check_changes(changes: Sequence[str], run_dir: str, init_from: str | None = None) -> None:
-    """Raises DragomanError for changes of settings that suit a corpus of no size: before it is read, which is long."""
+def check_changes(
+    changes: Sequence[str], run_dir: str, init_from: str | None = None, given: Mapping[str, Any] | None = None
+) -> None:
+    """Raises DragomanError for changes of settings that suit a corpus of no size: before it is read, which is long.
+    `given`: the settings of a recipe, which they change."""
     there = {"type": "files", "src": "corpus.src", "tgt": "corpus.tgt"}
-    corpus = {"src_lang": "src", "tgt_lang": "tgt", "train": there, "valid": there}
+    corpus = (given or {}).get("corpus") or {"src_lang": "src", "tgt_lang": "tgt", "train": there, "valid": there}
     theirs = {} if init_from is None else {"model": to_dict(recipes.of_run(init_from))["model"]}
     refused = None
     for _, size in SIZES:
         data = {"run_dir": run_dir, "corpus": corpus, **settings_of(size), **theirs}
+        data = merged(data, {**(given or {}), "corpus": {}})
         try:
             recipes.check(recipes.parsed(override_kinds(TranslationRecipe, data, changes), "settings"))
             return

@@ -53,14 +53,17 @@ def _is_made(source: Any, name: str, language: str) -> bool:
     return source is None or Path(str(source.get("src"))).parts[-2:] == (FILES, f"{name}.{language}")
 
 
-def prepare_collection(collection: CollectionConfig, languages: tuple[str, str], run_dir: Path) -> int:
-    """Make the corpus of a run from its files, where it is not there yet; the number of its training pairs.
+def prepare_collection(
+    collection: CollectionConfig, languages: tuple[str, str], run_dir: Path, *, codes: bool = False
+) -> int:
+    """Make the corpus of a run from its files, where it is not there yet; the number of its training pairs. With
+    `codes` these have tags for them.
 
     Raises DragomanError where the files have nothing to train on, or are others than those that the run was begun with.
     """
     folder = run_dir / FILES
     say(f"comparing the files with those of {folder}" if folder.is_dir() else "looking through the files")
-    fingerprint = _fingerprint(collection, languages)
+    fingerprint = _fingerprint(collection, languages, codes)
     if not (folder / FINGERPRINT).is_file() or (folder / FINGERPRINT).read_text(encoding="utf-8") != fingerprint:
         if checkpoint.list_checkpoints(run_dir):
             raise Error.OTHER_CONTENT(
@@ -68,7 +71,7 @@ def prepare_collection(collection: CollectionConfig, languages: tuple[str, str],
                 f"choose another `run`, beginning with its weights: `init_from` {run_dir}",
                 file=run_dir,
             )
-        assembly = assemble(collection, languages, folder)
+        assembly = assemble(collection, languages, folder, codes=codes)
         for line in summary(assembly):
             say(line)
         if not assembly.splits["valid"]:
@@ -78,9 +81,10 @@ def prepare_collection(collection: CollectionConfig, languages: tuple[str, str],
     return int(json.loads((folder / RECORD).read_text(encoding="utf-8"))["pairs"]["train"])
 
 
-def _fingerprint(collection: CollectionConfig, languages: tuple[str, str]) -> str:
+def _fingerprint(collection: CollectionConfig, languages: tuple[str, str], codes: bool) -> str:
     """SHA-256 over the files, their names, and the way to read them."""
-    total = hashlib.sha256(json.dumps([to_dict(collection), languages, __version__]).encode())
+    read = [to_dict(collection), languages, __version__, *(["codes"] if codes else [])]
+    total = hashlib.sha256(json.dumps(read).encode())
     for name, path in paths_of(collection).items():
         with path.open("rb") as stream:
             total.update(name.encode() + sha256_of(path, stream))

@@ -94,7 +94,7 @@ def fine_tuning_recipe(
     pairs, times = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs()), 1
     words: float = words_of(own)
     batch_tokens = recipe["training"]["batch_tokens"]
-    corpus = {**recipe["corpus"], **_kept(theirs.corpus)}
+    corpus = {**recipe["corpus"], **kept_from(run)}
     if general is not None:
         size = sum(1 for _ in general.pairs())
         times = max(1, min(course.most_times, size // (course.others * pairs)))
@@ -133,8 +133,10 @@ def fine_tuning_recipe(
     }
 
 
-def _kept(theirs: Any) -> dict[str, Any]:
+def kept_from(run: str) -> dict[str, Any]:
     """Settings of another run's corpus that count for its text: spelling, length, and what it has learnt beside it."""
+    theirs: Any = recipes.of_run(run)
+    theirs = theirs.corpus
     kept = {"normalize": theirs.normalize, "max_tokens": theirs.max_tokens}
     return {**kept, "augment": config.to_dict(theirs.augment)} if pieces_of(theirs.augment) else kept
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from torch import nn
 
 from dragoman import config
+from dragoman.alignment.learnt_markup import without_tags
 from dragoman.alignment.learnt_memory import LEXICON, copy_links
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
@@ -171,7 +172,8 @@ class TranslationJob(Job):
     def prepare(self) -> list[str]:
         corpus = self.recipe.corpus
         if corpus.files is not None and self.ranks.is_first:
-            prepare_collection(corpus.files, (corpus.src_lang, corpus.tgt_lang), self.run_dir)
+            codes = corpus.augment.tags > 0
+            prepare_collection(corpus.files, (corpus.src_lang, corpus.tgt_lang), self.run_dir, codes=codes)
         # Read before the long work: a test set that is missing should not be found missing at its end.
         self.tests = {name: list(source.pairs()) for name, source in corpus.test.items()}
         self.valid_pairs = list(corpus.valid.pairs())
@@ -185,15 +187,15 @@ class TranslationJob(Job):
             split, train_source = self._begin_stream(corpus.train)
         else:
             split, train_source = "train", corpus.train
+            plain: Any = train_source
+            if isinstance(augment, Annotator):
+                plain = changed_pairs(train_source, augment.without_tags)
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
-                plain: Any = train_source
-                if isinstance(augment, Annotator):
-                    plain = changed_pairs(train_source, augment.without_tags)
                 examine(plain, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
             self.claim()
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
-                train_source = without_leaks(train_source, held_out, self.run_dir / "prepared")
+                train_source = replace(without_leaks(plain, held_out, self.run_dir / "prepared"), source=train_source)
         leakless = train_source
         if isinstance(augment, Annotator):
             train_source = changed_pairs(train_source, augment.with_tags)
@@ -490,7 +492,8 @@ class TranslationJob(Job):
         except DragomanError:
             return None
         rest = itertools.islice(pairs, LOOKED_AT_FOR_LEAKS - 1)
-        return (pair.src for pair in itertools.chain([first] if first is not None else [], rest))
+        sources = (pair.src for pair in itertools.chain([first] if first is not None else [], rest))
+        return map(without_tags, sources) if self.recipe.corpus.augment.tags else sources
 
 
 def _test_set(name: str, pairs: list[Pair], more: list[Path], languages: tuple[str, str]) -> TestSet:

@@ -36,9 +36,8 @@ class TmxSource(SingleFileSource):
 
     def read(self, path: Path) -> Iterator[Pair]:
         with open_bytes(path) as stream:
-            yield from map(
-                _pair, tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang), codes=self.codes == "keep")
-            )
+            for entry in tmx_entries(stream, show(path), (self.src_lang, self.tgt_lang)):
+                yield _pair(entry, self.codes)
 
 
 class EntriesSource(SingleFileSource):
@@ -49,14 +48,18 @@ class EntriesSource(SingleFileSource):
         """The entries of the file, those without a translation too."""
 
     def read(self, path: Path) -> Iterator[Pair]:
-        yield from map(_pair, self._translated(path))
+        yield from map(self.pair, self._translated(path))
+
+    def pair(self, entry: Entry) -> Pair:
+        """The pair that an entry is."""
+        return _pair(entry)
 
     def between(self, languages: tuple[str, str]) -> Iterator[Pair]:
         others = Counter[str]()
         for entry in self._translated(path := find(self.path)):
             code = entry.languages[1] if entry.languages and is_known(languages[1]) else languages[1]
             if nearness(written_in(code, entry.tgt, languages[1]), languages[1]) >= SAME_STANDARD:
-                yield _pair(entry)
+                yield self.pair(entry)
             else:
                 others[code] += 1
         if others:
@@ -78,7 +81,10 @@ class XliffSource(EntriesSource):
 
     def entries(self, path: Path) -> Iterator[Entry]:
         with open_bytes(path) as stream:
-            yield from xliff_entries(stream, show(path), codes=self.codes == "keep")
+            yield from xliff_entries(stream, show(path))
+
+    def pair(self, entry: Entry) -> Pair:
+        return _pair(entry, self.codes)
 
 
 @settings
@@ -94,6 +100,7 @@ class PoSource(EntriesSource):
         yield from po_entries(data, show(path))
 
 
-def _pair(entry: Entry) -> Pair:
-    src, tgt = in_one_line(entry.src), in_one_line(entry.tgt)
+def _pair(entry: Entry, codes: Codes = "drop") -> Pair:
+    texts = (codes == "keep" and entry.coded) or (entry.src, entry.tgt)
+    src, tgt = map(in_one_line, texts)
     return Pair(entry.line, src, tgt, approved=entry.state == "approved", changed=entry.changed)
