@@ -19,6 +19,7 @@ from tests.errors import raises_error
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 
 from dragoman.alignment.attention import align
+from dragoman.alignment.learnt_markup import without_tags
 from dragoman.alignment.links import token_shares
 from dragoman.alignment.term_placement import bound
 from dragoman.cli.main import app
@@ -37,7 +38,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.placeholders import keeps_codes, kept_apart, survive, without_spans
+from dragoman.text.placeholders import _part_term, keeps_codes, kept_apart, survive, without_spans
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -103,6 +104,23 @@ def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
         assert survive(line, found[0].text)
         for term in glossary.find(line):
             assert term.target in found[0].text, (line, found[0].text)
+
+
+def test_no_tag_parts_a_term(run: Path) -> None:  # noqa: F811
+    glossary = Glossary({"the dog": "today a bird"})
+    translator = bound(SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary)
+    lines = ["<b>the</b> dog sees the cat .", "we see the <i>dog</i> .", "<b>we see the</b> <i>dog sees</i> the cat ."]
+    lines += ["we see <b>the</b> <i>dog</i> .", "we see the<br/> dog .", "we see <b>the <i>dog</i> sees</b> the cat ."]
+    for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
+        assert survive(line, found[0].text)
+        assert "today a bird" in " ".join(without_tags(found[0].text).split()), found[0].text
+
+
+def test_spans_that_would_cross_around_a_term_part_it() -> None:
+    for term, expected in (((Word(2, 9), Word(10, 15)), [0, 2, 9, 10, 15]), ((Word(2, 15),), [0, 2, 15, 15, 15])):
+        offsets = [0, 2, 15, 2, 15]  # <b>crimson <i>hound</b></i>
+        _part_term(offsets, 2, 15, term)
+        assert offsets == expected
 
 
 def test_codes_are_whole_in_every_translation(run: Path) -> None:  # noqa: F811

@@ -31,6 +31,7 @@ from dragoman.text.annotations import (
     without_pieces,
 )
 from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.glossary import Glossary
 from dragoman.text.sources.base import Pair, files_of, fingerprint
 from dragoman.text.sources.tsv import TsvSource
 from dragoman.text.tokenizers.pair import train_tokenizers
@@ -172,11 +173,11 @@ class Backwards:
         return with_pieces(" ".join(reversed(parts)), turned) + mark
 
 
-def document(model: Backwards, text: str, memory: Any = None) -> str:
+def document(model: Backwards, text: str, memory: Any = None, glossary: Any = None) -> str:
     pipeline: Any = SimpleNamespace(
         splitter=Splitter(("en", "de")),
         by_sentence=model.n_best,
-        own=SimpleNamespace(glossary=None),
+        own=SimpleNamespace(glossary=glossary),
         carries_codes=True,
         memory=memory,
     )
@@ -199,6 +200,37 @@ def test_codes_of_a_document_go_through_the_model(before: str, after: str, asked
     model = Backwards()
     assert document(model, before) == after
     assert model.asked == asked
+
+
+TERM = Glossary({"two three": "three two"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ("one <b>two</b> three.", "<b>three two</b> one.", "one⟦1⟧ two three⟦/1⟧."),
+        ("one two <b>three four</b>.", "<b>four three two</b> one.", "one⟦1⟧ two three four⟦/1⟧."),
+        ("a two <img>three b.", "b three two <img>a.", "a⟦1/⟧ two three b."),
+        ("a <b>t</b>wo three.", "<b>three two</b> a.", "a⟦1⟧ two three⟦/1⟧."),
+    ],
+)
+def test_no_code_parts_a_term(monkeypatch: pytest.MonkeyPatch, before: str, after: str, asked: str) -> None:
+    monkeypatch.setattr(document_module, "word_links", lambda translator, pairs: [links(pair) for pair in pairs])
+    model = Backwards()
+    assert document(model, f"<p>{before}</p>", glossary=TERM) == f"<p>{after}</p>"
+    assert model.asked == [asked]
+
+
+def test_a_code_that_parts_a_term_stands_around_it_by_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_module, "word_links", lambda translator, pairs: [links(pair) for pair in pairs])
+    for before, after in (
+        ("one <b>two</b> three.", "<b>three two</b> one."),
+        ("one two <b>three</b>.", "<b>three two</b> one."),
+        ("a <b>two</b> <i>three</i>.", "<i>three</i> <b>two</b> a."),
+    ):
+        found = document(Backwards(careless=True), f"<p>{before}</p>", glossary=TERM)
+        assert sorted(re.findall("<[^p/]+>", found)) == sorted(re.findall("<[^p/]+>", before))
+        assert found == f"<p>{after}</p>" or before.count("<") > 2
 
 
 def test_codes_go_by_links_where_the_model_loses_them(monkeypatch: pytest.MonkeyPatch) -> None:

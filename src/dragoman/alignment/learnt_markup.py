@@ -7,7 +7,7 @@ it has each piece once and well nested; else the codes go around the words that 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman.alignment.markup import is_protected, text_and_codes
@@ -117,6 +117,34 @@ def coded(text: str, codes: CodesAt, first: int = 1) -> Coded | None:
     worded = frozenset(n for n, end in ends.items() if n in starts and any(map(is_letter, text[starts[n] : end])))
     parts_words = any(place in inner for place, _ in placed)
     return Coded(with_pieces(text, placed), tuple(before), of_pieces, tuple(after), worded, parts_words)
+
+
+def around_terms(codes: CodesAt, terms: Iterable[tuple[int, int]]) -> CodesAt:
+    """The codes of a text with none inside of a term of it (from, to): a pair that parts one is around all of it.
+
+    >>> bold = Code("<b>", "open", 0), Code("</b>", "close", 0)
+    >>> [at for at, _ in around_terms([(4, bold[0]), (9, bold[1])], [(4, 14)])]
+    [4, 14]
+    """
+    moved = list(codes)
+    for start, end in terms:
+        moved = [
+            (end if code.kind == "close" else start, code) if start < at < end else (at, code) for at, code in moved
+        ]
+    if moved == list(codes):
+        return codes
+    begins = {code.pair: (at, number) for number, (at, code) in enumerate(moved) if code.kind == "open"}
+    ends = {code.pair: at for at, code in moved if code.kind == "close"}
+
+    def order(numbered: tuple[int, tuple[int, Code]]) -> tuple[int, ...]:
+        """At one place what ends comes before what begins; the outer begins first and ends last."""
+        number, (at, code) = numbered
+        begin, own = begins.get(code.pair, (at, number))
+        if code.kind == "alone" or begin == ends.get(code.pair, begin):
+            return at, 1, number
+        return (at, 2, -ends[code.pair], own) if code.kind == "open" else (at, 0, -begin, -own)
+
+    return [one for _, one in sorted(enumerate(moved), key=order)]
 
 
 def outside(text: str, codes: CodesAt) -> tuple[list[Code], list[tuple[int, Code]], list[Code]]:

@@ -100,6 +100,11 @@ def bound(
     return other
 
 
+def terms_of(translator: SearchTranslator, text: str) -> list[tuple[int, int]]:
+    """Where the terms of a translator's glossary stand in a text; none without one."""
+    return [(term.start, term.end) for term in translator.glossary.find(text)] if translator.glossary else []
+
+
 def with_terms(
     translator: SearchTranslator, glossary: Glossary, parts: Sequence[Part], translations: Sequence[list[Translation]]
 ) -> list[list[Translation]]:
@@ -137,9 +142,9 @@ def with_terms(
 def _written(glossary: Glossary, translation: str, terms: Sequence[Found]) -> tuple[Sequence[Found], list[Word]]:
     """(the terms that a translation lacks, the places of others and of pieces): all terms, of a model that has learnt
     none."""
-    if glossary.inflections is None:
-        return terms, []
     taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
+    if glossary.inflections is None:
+        return terms, taken
     left = []
     for term in terms:
         places = (

@@ -4,11 +4,11 @@ A code inside of a sentence goes through the model as a piece (`alignment/learnt
 sentences, or at the edge of one, stays there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from dragoman.alignment.learnt_markup import Coded, coded
+from dragoman.alignment.learnt_markup import Coded, around_terms, coded
 from dragoman.formats.base import Code, Item
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Joined, Piece
@@ -77,12 +77,16 @@ class _Sentence:
 
 
 def codes_of_sentences(
-    codes: Sequence[tuple[int, Code]], pieces: Sequence[Piece], is_known: Callable[[str], bool]
+    codes: Sequence[tuple[int, Code]],
+    pieces: Sequence[Piece],
+    is_known: Callable[[str], bool],
+    terms_of: Callable[[str], Iterable[tuple[int, int]]] = lambda text: (),
 ) -> _Plan | None:
     """The sentences of a text that have codes inside; None where a pair begins inside of one and ends in another, or a
     sentence is known as it is, without its codes.
 
-    `codes`: with their places in the text, in order; `pieces`: its sentences.
+    `codes`: with their places in the text, in order; `pieces`: its sentences. `terms_of`: where a sentence has terms,
+    which no code parts.
     """
     place_of = {}
     for number, (at, _) in enumerate(codes):
@@ -111,7 +115,7 @@ def codes_of_sentences(
     result: dict[str, Coded] = {}
     for row, one in sentences.items():
         text = texts[row]
-        sentence = coded(text, one.codes)
+        sentence = coded(text, around_terms(one.codes, terms_of(text)))
         if sentence is None or not pieces[row].is_text or texts.count(text) > 1 or is_known(text):
             return None
         result[text] = sentence

@@ -1,5 +1,6 @@
 """Texts of a document translated: sentence by sentence, with codes around the same words and white space as it was."""
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.alignment.learnt_markup import around_terms
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
+from dragoman.alignment.term_placement import terms_of
 from dragoman.alignment.word_links import word_links
 from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest
@@ -151,8 +154,9 @@ class DocumentTranslator:
         if not self.pipeline.carries_codes:
             return [None] * len(read)
         memory = self.pipeline.memory
+        checks = (lambda text: memory is not None and text in memory), functools.partial(terms_of, self.pipeline.own)
         plans = [
-            codes_of_sentences(codes, of_text, lambda text: memory is not None and text in memory) if codes else None
+            codes_of_sentences(codes, of_text, *checks) if codes else None
             for (_, codes, _), of_text in zip(read, pieces, strict=True)
         ]
         wanted = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
@@ -202,6 +206,13 @@ class DocumentTranslator:
         for block in blocks:
             matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
+        terms = [
+            (piece.span.start + start, piece.span.start + end)
+            for piece, *_ in joined.places
+            for start, end in terms_of(self.pipeline.own, piece.text)
+        ]
+        parted = [(start, end) for start, end in terms if sum(start < at < end for at, _ in codes) == 1]
+        codes = around_terms(codes, parted)
         pieces = [Piece(piece.span, Span(at, at + len(said))) for piece, at, said in joined.places]
         return transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
 

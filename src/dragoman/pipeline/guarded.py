@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.alignment.attention import attention_links_if_any
-from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line, raw_text
+from dragoman.alignment.learnt_markup import (
+    around_terms,
+    coded,
+    has_markup,
+    items_of_line,
+    raw_text,
+    without_tags,
+)
 from dragoman.alignment.links import AlignedPair, Links, proportional, with_terms_linked
 from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
-from dragoman.alignment.term_placement import place_terms
+from dragoman.alignment.term_placement import place_terms, terms_of
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Item
@@ -123,7 +130,8 @@ class GuardedTranslator:
         """The translations of those sentences whose codes the model itself has carried over, as pieces."""
         sources = {src: items_of_line(src) for src in sentences}
         read = {src: text_and_codes(items) for src, items in sources.items()}
-        pieces = {src: one for src, (text, codes, _) in read.items() if codes and (one := coded(text, codes))}
+        apart = {src: around_terms(codes, terms_of(self.translator, text)) for src, (text, codes, _) in read.items()}
+        pieces = {src: one for src, codes in apart.items() if codes and (one := coded(read[src][0], codes))}
         every = self.translator.with_decoding(n_best=self.translator.decoding.num_candidates)
         found = every.n_best([one.text for one in pieces.values()]) if pieces else []
         results: dict[str, list[Translation]] = {}
@@ -157,9 +165,16 @@ class GuardedTranslator:
         return found
 
     def _survive(self, src: str, translation: str) -> bool:
-        """True if a translation has the placeholders of its source, and its codes where no term is one."""
+        """True if a translation has the placeholders of its source, its codes where no term is one, and the terms that
+        tags part."""
         if spans(src) and not survive(src, translation):
             return False
+        glossary = self.translator.glossary
+        if glossary and (bare := without_tags(src)) != src:
+            here = {term.target for term in glossary.find(src)}
+            parted = {term.target for term in glossary.find(bare)} - here
+            if not all(glossary.written(target, without_tags(translation)) for target in parted):
+                return False
         return bool(self.translator.glossary and self._terms(src, translation)) or keeps_codes(src, translation)
 
     def _restored(

@@ -8,6 +8,7 @@ translation. Any other one is taken out of the source, and put back where its ne
 that looks at the source word next to it most. So each survives, once for each time it stands in the source.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -377,6 +378,8 @@ def put_back(
         for start, end in (*terms, *whole):
             if start < offsets[-1] < end:
                 offsets[-1] = start if leans_right else end
+    for start, end in terms:
+        _part_term(offsets, start, end, [word for word in tgt_words if start <= word.start < end])
     out, done = "", 0
     for place, item in sorted(
         zip(offsets, removed, strict=True), key=lambda pair: pair[0]
@@ -390,6 +393,17 @@ def put_back(
         out += (between if apart else "") or (" " if _grows(item.span, right) else "")
         done += len(translation) - place - len(right)
     return (out + translation[done:]).strip()
+
+
+def _part_term(offsets: list[int], start: int, end: int, term: Sequence[Word]) -> None:
+    """Put spans that would cross around a term, as one ends in the middle of the source's and another begins there, in
+    its middle; behind it if it is one word."""
+    inside = [(number, place) for number, place in enumerate(offsets) if start <= place <= end]
+    half = len(term) // 2
+    for (one, left), (other, right) in itertools.combinations(inside, 2):
+        if left > right:
+            offsets[one] = term[half - 1].end if half else end
+            offsets[other] = term[half].start if half else end
 
 
 def in_place_of(word: str, span: str, text: str) -> str:
