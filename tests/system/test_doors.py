@@ -107,8 +107,8 @@ def of_python(translator: dragoman.Translator, texts: list[str], prefixes: list[
     return [Answer(item.text, item.score, tuple(one.kind.value for one in item.warnings)) for item in found]
 
 
-def command(*arguments: str) -> None:
-    done = CliRunner().invoke(app, ["translate", str(FIXTURE), "--device", "cpu", *arguments])
+def command(*arguments: str, run: Path = FIXTURE) -> None:
+    done = CliRunner().invoke(app, ["translate", str(run), "--device", "cpu", *arguments])
     assert done.exit_code == 0, (done.output, done.exception)
 
 
@@ -117,15 +117,15 @@ def of_json(text: str) -> list[Answer]:
     return [Answer(one["text"], one["score"], tuple(warning["kind"] for warning in one["warnings"])) for one in items]
 
 
-def of_command(texts: list[str], folder: Path, *options: str) -> dict[str, list[Answer]]:
+def of_command(texts: list[str], folder: Path, *options: str, run: Path = FIXTURE) -> dict[str, list[Answer]]:
     """The answers to lines, as text and as JSON, of a file, and of bulk."""
     source = folder / "texts.txt"
     source.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8", newline="\n")
     lines, as_json, file, bulk = (folder / name for name in ("lines", "json", "file.txt", "bulk"))
-    command("-i", str(source), "-o", str(lines), *options)
-    command("-i", str(source), "-o", str(as_json), "--json", *options)
-    command(str(source), "-o", str(file), *options)
-    command(str(source), "--bulk", "-o", str(bulk), "--json", *options)
+    command("-i", str(source), "-o", str(lines), *options, run=run)
+    command("-i", str(source), "-o", str(as_json), "--json", *options, run=run)
+    command(str(source), "-o", str(file), *options, run=run)
+    command(str(source), "--bulk", "-o", str(bulk), "--json", *options, run=run)
     read = lambda path: path.read_bytes().decode().split("\n")[:-1]  # noqa: E731
     return {
         "lines": list(map(Answer, read(lines))),

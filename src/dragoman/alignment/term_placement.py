@@ -175,7 +175,7 @@ def _rescored(
         for row, (item, found) in enumerate(zip(items, placed, strict=True))
         if found.text != item.text and _is_readable(translator, sources[row], found.text)
     ]
-    scored = score(translator, [(sources[row], placed[row].text) for row in changed])
+    scored = score(translator, [(sources[row], placed[row].text) for row in changed], as_read=True)
     for row, of_row in zip(changed, scored, strict=True):
         value = items[row].score if translator.decoding.mbr != "none" else of_row.score
         results[row] = replace(results[row], score=value, log_prob=of_row.log_prob)

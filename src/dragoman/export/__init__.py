@@ -22,8 +22,9 @@ from types import ModuleType
 import torch
 
 from dragoman import config
+from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.export import model_card
+from dragoman.export import model_card, origin
 from dragoman.export.verify import MADE_UP, Comparison, Engine, compare, held_out, settings_of
 from dragoman.inference.loading import base_model
 from dragoman.inference.search_translator import SearchTranslator
@@ -95,6 +96,8 @@ def export(
             with writing(partial):
                 _empty(partial)
                 module.write(translator, partial, quantize)
+                if (own := partial / origin.TOKENIZER).is_dir():
+                    copy_links(run_dir, own)
                 if base is not None:
                     module.write_base(checkpoint.select(run_dir, which), partial)
                 if shortlist:

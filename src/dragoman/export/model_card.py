@@ -12,12 +12,15 @@ from typing import Any
 import yaml
 from jinja2 import Environment
 
+from dragoman.alignment.learnt_memory import LEXICON
 from dragoman.errors import DragomanError, writing
 from dragoman.languages.codes import is_known, name_of, tag_of
 from dragoman.runs import atomic_io
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.directory import CONFIG
+from dragoman.runs.directory import CONFIG, TOKENIZER
 from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
+from dragoman.text.annotations import has_learnt
+from dragoman.text.tokenizers.pair import load_tokenizers
 
 FILE = "MODEL_CARD.md"
 PIPELINES = {
@@ -41,6 +44,12 @@ CALLS = {
     "language_modelling": ("load_language_model", 'generate(["..."])'),
 }
 """(function of the package that loads the model, method); there is none for a model that fills gaps."""
+LEARNT = {
+    "tags": ("Formatting and placeholders", "Click⟦1⟧ Open⟦/1⟧ in the⟦2/⟧ menu.", "documents, and lines with tags"),
+    "terms": ("Terms", "Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.", "`--glossary FILE`"),
+    "fuzzy": ("Matches of a memory", "Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.", "`--memory FILE`"),
+}
+"""What a model may have learnt by `corpus.augment`: its name, a sentence as it is read, what Dragoman does it for."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
 
@@ -99,6 +108,8 @@ def card(run_dir: str | Path, export: str = "") -> str:
         sources={split: _source(corpus[split]) for split in ("train", "valid") if corpus.get(split)},
         identity=identity,
         recipe=_yaml(shown),
+        learnt=_learnt(path, settings),
+        lexicon=(path / LEXICON).is_file(),
         events=events,
         tests=tests,
         metrics=metrics,
@@ -107,6 +118,14 @@ def card(run_dir: str | Path, export: str = "") -> str:
             f"{key}: `{said}`" for test in tests for key, said in (test.get("signatures") or {}).items()
         ),
     )
+
+
+def _learnt(run: Path, settings: Mapping[str, Any]) -> list[tuple[str, str, str, str, float]]:
+    """(setting, the words of LEARNT, share of the training pairs) of all whose pieces the vocabulary of a run has."""
+    if settings.get("task", "translation") != "translation" or not (run / TOKENIZER / "tokenizers.json").is_file():
+        return []
+    tokenizers, shares = load_tokenizers(run / TOKENIZER), settings.get("corpus", {}).get("augment") or {}
+    return [(name, *said, shares.get(name, 0.0)) for name, said in LEARNT.items() if has_learnt(name, tokenizers)]
 
 
 def _yaml(value: Any) -> str:

@@ -13,7 +13,7 @@ all that ever stand in one pair,
     t(w | v) = c(w, v) / (the sum of c(w', v) over all w')                                             (maximisation)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -22,6 +22,7 @@ import numpy as np
 from dragoman.alignment.lexicon import translation_probabilities
 from dragoman.data.store import IdCorpus
 from dragoman.errors import Error
+from dragoman.text.annotations import ON_BOTH_SIDES, PIECES, has_learnt
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
@@ -69,7 +70,21 @@ def learnt(prepared: Path, tokenizers: TokenizerPair) -> tuple[list[int], dict[i
         )
     sizes = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
     corpus = IdCorpus(prepared, sizes)
-    return frequent(corpus, sizes[1]), shortlist(corpus, sizes[1])
+    found = shortlist(corpus, sizes[1])
+    for src, tgt in _copied(tokenizers):
+        found[src] = list(dict.fromkeys([tgt, *found.get(src, [])]))
+    return frequent(corpus, sizes[1]), found
+
+
+def _copied(tokenizers: TokenizerPair) -> list[tuple[int, int]]:
+    """(source id, target id) of the pieces that stand in sources as they are to be written, which training pairs are
+    kept without: codes, and the words of terms and of matches."""
+    is_copied: Callable[[str], bool] = set(PIECES["tags"] if has_learnt("tags", tokenizers) else ()).__contains__
+    if any(has_learnt(setting, tokenizers) for setting in PIECES.keys() - ON_BOTH_SIDES):
+        is_copied = bool
+    of_tgt = {piece: index for index, piece in enumerate(pieces_of(tokenizers.tgt)) if index >= len(SPECIALS)}
+    of_src = enumerate(pieces_of(tokenizers.src))
+    return [(index, of_tgt[piece]) for index, piece in of_src if piece in of_tgt and is_copied(piece)]
 
 
 def _write(file: TextIO, key: str, values: Sequence[str]) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config
+from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import Error, writing
+from dragoman.export import origin
 from dragoman.export import peft as peft_format
 from dragoman.importing import ctranslate2, eole, fairseq, huggingface, marian
 from dragoman.importing.base import Imported
@@ -58,6 +60,7 @@ def import_model(
     with writing(run):
         write_run(run, recipe, weights, "imported", str(folder))
         save_tokenizers(imported.tokenizers, run / TOKENIZER)
+        copy_links(folder / origin.TOKENIZER, run)
     recipes.of_run(run)  # it reads as any other
     return run
 

@@ -16,13 +16,16 @@ from dragoman.models.base import ROW_MULTIPLE
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
 
 
-def score(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
+def score(
+    translator: SearchTranslator, pairs: Sequence[tuple[str, str]], first: int = 1, *, as_read: bool = False
+) -> list[Scored]:
     """The probability of each translation of (source, translation) pairs, in order.
 
-    Nothing is cut or left out. `first` is the number of the first pair. Raises DragomanError, naming the pair, for a
-    blank side and for more tokens than are read at once (`max_src_tokens`, `max_tgt_tokens`).
+    Nothing is cut or left out. `first` is the number of the first pair. `as_read`: sources are read as in a search,
+    with the terms and matches of a model that has learnt them. Raises DragomanError, naming the pair, for a blank side
+    and for more tokens than are read at once (`max_src_tokens`, `max_tgt_tokens`).
     """
-    encoded = [_encoded(translator, pair, number) for number, pair in enumerate(pairs, start=first)]
+    encoded = [_encoded(translator, pair, number, as_read) for number, pair in enumerate(pairs, start=first)]
     results = []
     given = len(translator.tokenizers.tgt.before)
     for (_, tgt), values in zip(encoded, token_log_probs(translator, encoded), strict=True):
@@ -63,9 +66,10 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
     return results
 
 
-def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int) -> Ids:
+def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int, as_read: bool) -> Ids:
     src, tgt = map(translator.normalize, pair)
-    ids = translator.tokenizers.src.encode(src), translator.tokenizers.tgt.encode(tgt)
+    encode = translator.source_ids if as_read else translator.tokenizers.src.encode
+    ids = encode(src), translator.tokenizers.tgt.encode(tgt)
     for side, tokens in zip(("source", "translation"), ids, strict=True):
         if not tokens:
             raise Error.BLANK(f"pair {number:,}: the {side} is blank: it has no probability")

@@ -349,7 +349,7 @@ class SearchTranslator:
         `prefix` is how its translation begins.
         """
         sentence, prefix = self.normalize(sentence), self.normalize(prefix)
-        ids = self._ids(sentence) if sentence.strip() else []
+        ids = self.source_ids(sentence) if sentence.strip() else []
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
         free = list(self.tokenizers.tgt.before)
@@ -357,12 +357,13 @@ class SearchTranslator:
         if len(ids) <= self.max_src_tokens:
             return [Part(ids, begin, sentence)]
         held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
-        cut = split_long(held, lambda text: len(self._ids(text.replace(HELD, " "))), self.max_src_tokens)
+        cut = split_long(held, lambda text: len(self.source_ids(text.replace(HELD, " "))), self.max_src_tokens)
         texts = [text.replace(HELD, " ") for text in cut]
-        parts = [Part(self._ids(text), free if number else begin, text) for number, text in enumerate(texts)]
+        parts = [Part(self.source_ids(text), free if number else begin, text) for number, text in enumerate(texts)]
         return [part for part in parts if part.ids]
 
-    def _ids(self, text: str) -> list[int]:
+    def source_ids(self, text: str) -> list[int]:
+        """The tokens of a normalised text as the model reads it."""
         return self.tokenizers.src.encode(self.annotate(text))
 
     def check_prefix(self, prefix: str) -> None:

@@ -9,14 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dragoman.alignment.learnt_markup import has_markup, items_of_line
 from dragoman.alignment.learnt_memory import LEAST, LinksOf, links_of_run, marked, with_match
+from dragoman.alignment.markup import text_and_codes
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.memory import Match, Memory
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.alike import most_alike, uncased
 from dragoman.text.annotations import has_learnt, plain_text
+from dragoman.text.message_format import parse
 from dragoman.text.placeholders import without_spans
+
+EQUALS = 8
+"""Entries of one similarity of which one is chosen, at most."""
 
 
 @dataclass(frozen=True)
@@ -41,25 +47,40 @@ class LearntMatches:
         return other
 
     def told(self, sentences: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """The translations with the match that their sentence was read with."""
+        """The translations with the matches that their sentence was read with."""
         out = []
         for sentence, items in zip(sentences, found, strict=True):
-            sentence = self.search.normalize(sentence)
-            match = self._with_match(sentence, self.search.annotate(sentence))[1] if sentence.strip() else None
-            notes = () if match is None else (Warning(WarningKind.LIKE_MEMORY, str(match)),)
+            texts = [self.search.normalize(text) for text in self._read(sentence)]
+            matches = (self._with_match(text, self.search.annotate(text))[1] for text in texts if text.strip())
+            told = (Warning(WarningKind.LIKE_MEMORY, str(match)) for match in matches if match is not None)
+            notes = tuple(dict.fromkeys(told))
             out.append([replace(item, warnings=(*item.warnings, *notes)) for item in items])
         return out
+
+    def _read(self, sentence: str) -> list[str]:
+        """What the model reads of a sentence: the arms of a message, and no tags where it has learnt codes."""
+        message = parse(sentence)
+        texts = [sentence] if message is None else [*message.sentences()]
+        if not has_learnt("tags", self.search.tokenizers):
+            return texts
+        return [text_and_codes(items_of_line(text))[0] if has_markup(text) else text for text in texts]
 
     def _with_match(self, sentence: str, annotated: str) -> tuple[str, Match | None]:
         """(the annotated sentence with its match behind it, the match); as it is where there is none that fits."""
         plain = plain_text(sentence)
-        found = self.memory.like(plain, 1, LEAST)
-        if not found or not _words_alike(plain, found[0].src):
+        match = self._best(plain)
+        if match is None or not _words_alike(plain, match.src):
             return annotated, None
-        src, tgt = (self.search.normalize(side.replace("\n", " ")) for side in (found[0].src, found[0].tgt))
+        src, tgt = (self.search.normalize(side.replace("\n", " ")) for side in (match.src, match.tgt))
         longer = with_match(annotated, marked(plain, src, tgt, self.links_of))
         fits = len(self.search.tokenizers.src.encode(longer)) <= self.search.max_src_tokens
-        return (longer, found[0]) if fits else (annotated, None)
+        return (longer, match) if fits else (annotated, None)
+
+    def _best(self, text: str) -> Match | None:
+        """The most similar entry; of several the first by its letters, in whatever order they came into the memory."""
+        found = self.memory.like(text, EQUALS, LEAST)
+        best = (match for match in found if match.similarity == found[0].similarity)
+        return min(best, key=lambda match: match.src, default=None)
 
 
 def _words_alike(text: str, other: str) -> bool:

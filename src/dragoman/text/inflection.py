@@ -54,11 +54,13 @@ class Inflection:
 
     def are_forms(self, one: str, other: str) -> bool:
         """True if two words have one lemma, or are alike but for their endings."""
-        if lookup_form(self.lemma(one), cased=False) == lookup_form(self.lemma(other), cased=False):
-            return True
         shared, *endings = _shared(one, other)
+        if not shared:  # a lemma that is taken begins as its word does
+            return one == other
         is_stem = max(endings) <= ENDING and shared >= STEM - (min(endings) == 0)
-        return is_stem and is_of_letters(one) and is_of_letters(other)
+        if is_stem and is_of_letters(one) and is_of_letters(other):
+            return True
+        return lookup_form(self.lemma(one), cased=False) == lookup_form(self.lemma(other), cased=False)
 
     def places(self, phrase: str, text: str) -> Iterator[Word]:
         """The places where the words of a phrase stand in a text, each in any of its forms; none in a language that
