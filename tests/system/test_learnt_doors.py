@@ -134,9 +134,8 @@ def test_documents_are_translated_alike(
         time.sleep(0.1)
     assert state == "done"
     assert server.post(f"{place}/result", json=key).content.decode() == expected
-    text = server.post("/v1/translate", json={**LANGUAGES, "text": [PAGE], "format": "html", "glossary": TERMS}).json()[
-        "translations"
-    ][0]["text"]
+    asked = {**LANGUAGES, "text": [PAGE], "format": "html", "glossary": TERMS}
+    text = server.post("/v1/translate", json=asked, timeout=120).json()["translations"][0]["text"]
     assert text == expected
 
 

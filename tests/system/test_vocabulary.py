@@ -176,3 +176,46 @@ def test_what_cannot_be_changed_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert stop.value.code == 2
     assert "CODE=LIKE" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["marian", "marian, two tables", "m2m100", "nllb"])
+def test_an_imported_model_is_taught_codes_and_goes_out_with_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also: huggingface/tokenizers issues 826, 959 and 1174, transformers issue 19873 (spaces beside added tokens),
+    OpenNMT/CTranslate2 issues 1415 and 1618 (one token added, and a vocabulary of another size than the model)."""
+    make, options, languages = FAMILIES[name]
+    (tmp_path / "theirs").mkdir()
+    make(tmp_path / "theirs", **options)
+    import_model(tmp_path / "theirs", tmp_path / "run", *languages)
+    change_vocabulary(tmp_path / "run", tmp_path / "taught", Wanted(teach=["tags"]))
+    before, after = (SearchTranslator.load(tmp_path / one, device="cpu") for one in ("run", "taught"))
+    for text in LATIN[:50]:
+        assert after.tokenizers.src.encode(text) == before.tokenizers.src.encode(text)
+    for text in ("the dog runs", "der Hund läuft"):
+        end = text.index(" ", 4)
+        pieces = with_pieces(text, [Placed(4, "⟦1⟧"), Placed(end, "⟦/1⟧"), Placed(len(text), "⟦12/⟧")])
+        cut = [piece for piece in after.tokenizers.src.pieces(after.tokenizers.src.encode(pieces)) if piece[0] != "⟦"]
+        assert cut == before.tokenizers.src.pieces(before.tokenizers.src.encode(text))
+        assert after.tokenizers.tgt.decode(after.tokenizers.tgt.encode(pieces)) == pieces
+    monkeypatch.chdir(tmp_path)
+    for side in ("src", "tgt"):
+        lines = [line.replace("dog", "<b>dog</b>") for line in LATIN if line.islower()][:40]
+        (tmp_path / f"own.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    cli.sys.argv = ["dragoman", "train", "--from", "taught", "--src", "own.src", "--tgt", "own.tgt", "--run", "next",
+                    "--valid-src", "own.src", "--valid-tgt", "own.tgt",
+                    "corpus.augment.tags=0.5", "training.max_steps=2", "training.validate_every=2", "device=cpu",
+                    "training.samples=0", "corpus.doctor=skip"]  # fmt: skip
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert not stop.value.code
+    next_run = SearchTranslator.load(tmp_path / "next", device="cpu")
+    assert has_learnt("tags", next_run.tokenizers)
+    made = [f"the⟦1⟧ dog⟦/1⟧ {word}" for word in ("runs", "looks")]
+    said = next_run.translate(made, beam_size=1)
+    folders = {"ctranslate2": tmp_path / "ct2"} | ({"huggingface": tmp_path / "hf"} if name != "nllb" else {})
+    for to, folder in folders.items():
+        export(tmp_path / "next", to, folder, verify=False)
+        back = SearchTranslator.load(import_model(folder, tmp_path / f"back-{to}"), device="cpu")
+        assert has_learnt("tags", back.tokenizers)
+        assert back.translate(made, beam_size=1) == said

@@ -204,7 +204,7 @@ def test_what_the_model_has_inflected_stays_and_what_it_left_out_is_forced(
         return [term_placement.Placed(text) for text in texts]
 
     monkeypatch.setattr(term_placement, "place_terms", placing)
-    monkeypatch.setattr(term_placement, "score", lambda translator, pairs: [])
+    monkeypatch.setattr(term_placement, "score", lambda translator, pairs, **_: [])
     parts = [Part([4], [], "Open two files")]
     found = with_terms(Learnt(), inflected(file="Datei"), parts, [[Translation(translation, 0.0, 0.0)]])  # type: ignore[arg-type]
     assert found[0][0].text == translation

@@ -56,7 +56,7 @@ def dictionary(monkeypatch: pytest.MonkeyPatch) -> Any:
         return [[value for _, value in scored.tokens] for scored in translator.score(texts)]
 
     monkeypatch.setattr(term_placement, "attention_links", no_attention)
-    monkeypatch.setattr(term_placement, "score", lambda translator, pairs: translator.score(pairs))
+    monkeypatch.setattr(term_placement, "score", lambda translator, pairs, **_: translator.score(pairs))
     monkeypatch.setattr(erasure, "token_log_probs", token_log_probs)
     return Dictionary()
 

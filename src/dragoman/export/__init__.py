@@ -96,13 +96,11 @@ def export(
             with writing(partial):
                 _empty(partial)
                 module.write(translator, partial, quantize)
-                if (own := partial / origin.TOKENIZER).is_dir():
-                    copy_links(run_dir, own)
                 if base is not None:
                     module.write_base(checkpoint.select(run_dir, which), partial)
                 if shortlist:
                     module.write_shortlist(run_dir / "prepared" / "train", partial, translator)
-                atomic_io.replace_text(partial / model_card.FILE, model_card.card(run_dir, to))
+                _write_beside(run_dir, partial, to)
             if text is not None:
                 comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
                 kind = ", ".join(filter(None, [quantize, "shortlist" if shortlist else None]))
@@ -113,6 +111,13 @@ def export(
                 atomic_io.publish(partial, final)
         finally:
             _remove(partial, made)
+
+
+def _write_beside(run_dir: Path, folder: Path, to: str) -> None:
+    """Write what is no part of the other program's format: the model card, and the word links beside the tokenizers."""
+    if (own := folder / origin.TOKENIZER).is_dir():
+        copy_links(run_dir, own)
+    atomic_io.replace_text(folder / model_card.FILE, model_card.card(run_dir, to))
 
 
 def _remove(partial: Path, made: Sequence[Path]) -> None:

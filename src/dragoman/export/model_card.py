@@ -45,11 +45,23 @@ CALLS = {
 }
 """(function of the package that loads the model, method); there is none for a model that fills gaps."""
 LEARNT = {
-    "tags": ("Formatting and placeholders", "Click⟦1⟧ Open⟦/1⟧ in the⟦2/⟧ menu.", "documents, and lines with tags"),
-    "terms": ("Terms", "Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.", "`--glossary FILE`"),
-    "fuzzy": ("Matches of a memory", "Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.", "`--memory FILE`"),
+    "tags": (
+        "Formatting and placeholders",
+        "Click⟦1⟧ Open⟦/1⟧ in the⟦2/⟧ menu.",
+        "`dragoman translate` writes them for documents and for lines with tags",
+    ),
+    "terms": (
+        "Terms",
+        "Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.",
+        "`dragoman translate --glossary FILE` writes them",
+    ),
+    "fuzzy": (
+        "Matches of a memory",
+        "Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.",
+        "`dragoman translate --memory FILE` writes them",
+    ),
 }
-"""What a model may have learnt by `corpus.augment`: its name, a sentence as it is read, what Dragoman does it for."""
+"""Of each setting of `corpus.augment` whose pieces a model learns: its name, a sentence as it is read, who writes it."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
 

@@ -395,10 +395,9 @@ class SearchTranslator:
         """(vocab,) bool: True for tokens that go on with the word before them, which may not follow a term of the
         glossary; no token where words have no spaces."""
         tokenizer = self.tokenizers.tgt
-        if self.join == "":
-            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
         # After a token that is a word by itself, what is decoded without a space before it.
-        word = next((i for i in range(len(SPECIALS), tokenizer.vocab_size) if tokenizer.decode([i]).isalpha()), None)
+        words = (i for i in range(len(SPECIALS), tokenizer.vocab_size) if tokenizer.decode([i]).isalpha())
+        word = None if self.join == "" else next(words, None)
         if word is None:
             return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
         length = len(tokenizer.decode([word]))
