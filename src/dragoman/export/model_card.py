@@ -61,7 +61,7 @@ LEARNT = {
         "`dragoman translate --memory FILE` writes them",
     ),
 }
-"""Of each setting of `corpus.augment` whose pieces a model learns: its name, a sentence as it is read, who writes it."""
+"""Of each setting of `corpus.augment` whose pieces a model learns: its name, a sentence as it is read, its writer."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
 

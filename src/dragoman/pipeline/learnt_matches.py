@@ -58,7 +58,7 @@ class LearntMatches:
         return out
 
     def _read(self, sentence: str) -> list[str]:
-        """The texts that the model reads of a sentence: the arms of a message, and no tags where it has learnt codes."""
+        """The texts that the model reads of a sentence: arms of a message, and no tags where it has learnt codes."""
         message = parse(sentence)
         texts = [sentence] if message is None else [*message.sentences()]
         if not has_learnt("tags", self.search.tokenizers):
