@@ -42,7 +42,7 @@ _IN_BRACKETS = re.compile(
     r"(?<!\w)[(（][^()（）]*[^\W\d_]{2}[^()（）]*\s[^()（）]*[^\W\d_]{2}[^()（）]*[)）]|（[^()（）]{4,}）"
 )
 """Words in brackets; `cell(s)` and `(0 to 9)` may well stand without."""
-_WORD = re.compile(LETTERS)
+_WORD, _DENSE = re.compile(LETTERS), re.compile("[\u3040-\u9fff]")
 _DOUBLED = re.compile(rf"(?<![\w{MARKS}])(?=[^\W\d_][\w{MARKS}])({LETTERS}) \1(?![\w{MARKS}])", re.IGNORECASE)
 _MAY_DOUBLE = frozenset(
     {"that", "had", "is", "very", "so", "no", "bye", "ha"}
@@ -480,7 +480,7 @@ def source_capitals(line: Line) -> str | None:
 
 def written_densely(text: str) -> bool:
     """True if most of the letters are Chinese or Japanese characters, of which a sentence needs a third."""
-    return 2 * sum("\u3040" <= letter <= "\u9fff" for letter in text) > len(text.replace(" ", ""))
+    return not text.isascii() and 2 * len(_DENSE.findall(text)) > len(text.replace(" ", ""))
 
 
 FAULTS: dict[WarningKind, Fault] = {
