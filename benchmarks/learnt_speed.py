@@ -1,0 +1,127 @@
+"""What lines with codes, terms or a match cost beside plain ones, of a run that has learnt them.
+
+    python benchmarks/learnt_speed.py RUN LINES [--count 200] [--times 3]
+
+Each line is translated as it is, with a tag around its middle words, with a glossary of frequent words, with a memory
+that has each line with another word in it, and with all of them; in turn, after a first time that does not count.
+Times are of the processor: of the search (`SearchTranslator.hypotheses`), and of all that stands beside it.
+"""
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline.memory import TranslationMemory
+from dragoman.pipeline.translator import Translator
+from dragoman.text.glossary import Glossary
+from dragoman.text.lines import read_lines
+
+TERMS = 50
+"""Words of the glossary, at most: the most frequent ones of five letters or more."""
+
+
+@dataclass
+class Clock:
+    """Seconds of the processor in the search, and beside it."""
+
+    search: float = 0.0
+    beside: float = 0.0
+
+
+def with_tag(line: str) -> str:
+    """The line with a tag around its middle words.
+
+    >>> with_tag("one two three four")
+    'one <b>two three</b> four'
+    """
+    words = line.split(" ")
+    start, end = len(words) // 3, max(len(words) // 3 + 1, 3 * len(words) // 4)
+    return " ".join([*words[:start], f"<b>{' '.join(words[start:end])}</b>", *words[end:]])
+
+
+def frequent_words(lines: Sequence[str]) -> list[str]:
+    counts = Counter(word for line in lines for word in line.split() if len(word) >= 5 and word.isalpha())
+    return [word for word, _ in counts.most_common(TERMS)]
+
+
+def other_lines(lines: Sequence[str]) -> list[str]:
+    """Each line with its last word but one replaced by that of the next line."""
+    words = [line.split() for line in lines]
+    return [
+        " ".join([*one[:-2], *other[-2:-1], *one[-1:]])
+        for one, other in zip(words, [*words[1:], words[0]], strict=True)
+    ]
+
+
+def ways(translator: Translator, lines: Sequence[str]) -> dict[str, tuple[Translator, list[str]]]:
+    """The translator and the lines of each row."""
+    words = frequent_words(lines)
+    said = translator.translate(words)
+    glossary = Glossary({word: target for word, target in zip(words, said, strict=True) if target.strip()})
+    memory = TranslationMemory(
+        list(zip(other_lines(lines), translator.translate(list(lines)), strict=True)), translator.languages or ("", "")
+    )
+    tagged = [with_tag(line) for line in lines]
+    termed = translator.with_terms(glossary)
+    return {
+        "plain": (translator, list(lines)),
+        "codes": (translator, tagged),
+        "terms": (termed, list(lines)),
+        "a match": (translator.with_memory(memory), list(lines)),
+        "all": (termed.with_memory(memory), tagged),
+    }
+
+
+def timed(translator: Translator, lines: Sequence[str]) -> Clock:
+    """The time of one translation of all lines."""
+    clock, hypotheses = Clock(), SearchTranslator.hypotheses
+
+    def watched(self: SearchTranslator, parts: Any) -> Any:
+        begun = time.process_time()
+        try:
+            return hypotheses(self, parts)
+        finally:
+            clock.search += time.process_time() - begun
+
+    SearchTranslator.hypotheses = watched  # type: ignore[method-assign]
+    try:
+        begun = time.process_time()
+        translator.n_best(list(lines))
+        clock.beside = time.process_time() - begun - clock.search
+    finally:
+        SearchTranslator.hypotheses = hypotheses  # type: ignore[method-assign]
+    return clock
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--times", type=int, default=3)
+    options = parser.parse_args(arguments)
+    lines = [line for line in read_lines(options.lines) if len(line.split()) > 2][: options.count]
+    rows = ways(Translator.load(options.run, device="cpu"), lines)
+    clocks: dict[str, list[Clock]] = {name: [] for name in rows}
+    for number in range(options.times + 1):
+        for name, (translator, texts) in rows.items():
+            clock = timed(translator, texts)
+            if number:
+                clocks[name].append(clock)
+    print("| lines | search, ms a line | beside it, ms a line | as fast as plain ones |")
+    print("|---|---|---|---|")
+    best = {name: min(found, key=lambda one: one.search + one.beside) for name, found in clocks.items()}
+    for name, one in best.items():
+        plain = best["plain"]
+        share = (plain.search + plain.beside) / (one.search + one.beside)
+        each = [1000 * seconds / len(lines) for seconds in (one.search, one.beside)]
+        print(f"| {name} | {each[0]:.2f} | {each[1]:.2f} | {share:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
