@@ -375,6 +375,9 @@ def test_tags_of_strangers_come_once_and_nested(line: str, careless: bool, monke
         ("Le </t0><t1>Premier <v/>Secrétaire</t1> a dit", "Le⟦1/⟧⟦2⟧ Premier⟦3/⟧ Secrétaire⟦/2⟧ a dit"),
         ("<0>Read</0> the <1>terms</1> <2/>", "⟦1⟧ Read⟦/1⟧ the⟦2⟧ terms⟦/2⟧"),
         ("[b]Bold[/b] text", "⟦1⟧ Bold⟦/1⟧ text"),
+        ("remove <userID>_<workstationName>.xml from it", "remove⟦1/⟧ _⟦2/⟧.xml from it"),  # modernmt issue 96
+        ("The post-<b>substitution line</b> is open.", "The post-⟦1⟧substitution line⟦/1⟧ is open."),  # issue 529
+        ('Use the "<b>O</b>pen File" command.', 'Use the "⟦1⟧O⟦/1⟧pen File" command.'),
         ("accounts <financialstart>payable<financialend> now", "accounts⟦1/⟧ payable⟦2/⟧ now"),
     ],
 )
