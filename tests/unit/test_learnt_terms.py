@@ -45,6 +45,7 @@ def lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
         "de": {"Ausgaben": "Ausgabe", "Häuser": "Haus", "Spiele": "Spiel"},
         "ru": {"карты": "карта", "справочники": "справочник"},
     }  # fmt: skip
+    monkeypatch.setattr(inflection, "_known", lambda code: None)
     monkeypatch.setattr(
         inflection, "_lemmatizer", lambda code: (lambda word: known[code].get(word, word)) if code in known else None
     )
