@@ -67,6 +67,7 @@ def translate(monkeypatch: pytest.MonkeyPatch) -> DocumentTranslator:
         by_sentence=Backwards().n_best,
         own=SimpleNamespace(glossary=None),
         carries_codes=False,
+        context=(0, 0),
         memory=None,
     )
     return DocumentTranslator(pipeline)

@@ -523,6 +523,7 @@ class Workshop:
             by_sentence=model.n_best,
             own=SimpleNamespace(glossary=None),
             carries_codes=False,
+            context=(0, 0),
             memory=None,
         )
         data = packed(row, row.file.replace(PLACE, text))

@@ -179,6 +179,7 @@ def document(model: Backwards, text: str, memory: Any = None, glossary: Any = No
         by_sentence=model.n_best,
         own=SimpleNamespace(glossary=glossary),
         carries_codes=True,
+        context=(0, 0),
         memory=memory,
     )
     page = Document(text.encode(), FORMATS["html"], Options("x", ("en", "de")))

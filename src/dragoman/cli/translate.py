@@ -117,6 +117,13 @@ Split = Annotated[
         help="Texts of several sentences: `always` or `never` one sentence at a time; `auto`: as the run was trained."
     ),
 ]
+Context = Annotated[
+    str,
+    typer.Option(
+        help="Of a run that has learnt to read the sentences before each: `auto`: those of the same line or document; "
+        "`previous`: lines are one document, in order; `none`."
+    ),
+]
 Typography = Annotated[
     bool,
     typer.Option(
@@ -235,6 +242,7 @@ def translate(
     guard: Guard = None,
     min_confidence: MinConfidence = None,
     split: Split = "auto",
+    context: Context = "auto",
     typeset: Typography = False,
     bulk: Bulk = False,
     shard: Shard = None,
@@ -259,7 +267,7 @@ def translate(
     precision: EnginePrecision = None,
     src_lang: SrcLang = None,
     tgt_lang: Annotated[str | None, typer.Option(help="To which.")] = None,
-    convert_han: ConvertHan = False,
+    han: ConvertHan = False,
     which: Which = "best",
     device: Device = "auto",
 ) -> None:
@@ -273,8 +281,8 @@ def translate(
     """
     changes, paths = _changes_and_paths(files or [])
     options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
-        keep, guard, split, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang), decoding_changes(
-        beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, convert_han)  # fmt: skip
+        keep, guard, split, context, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
+        decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)
@@ -307,7 +315,8 @@ class Blocks(NamedTuple):
 def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
     """Translate a file of lines in blocks, files, or lines. Raises DragomanError for what does not go together."""
     if blocks.bulk or any(path.suffix in COMPRESSIONS for path in paths):
-        _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume)
+        _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume,
+                context=options.context == "previous")  # fmt: skip
         _translate_in_blocks(options, paths, lines, blocks)
         return
     _refuse("with --bulk, of a file of lines", shard=blocks.shard, ray=blocks.ray)
@@ -337,7 +346,7 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     kinds: Counter[str] = Counter()
     lines_in_doubt, with_matches, told = 0, 0, options.split != "auto"
     with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
-        for results in translate_lines(pipeline, chunks, options.prefix):
+        for results in translate_lines(pipeline, chunks, options.prefix, in_order=options.context == "previous"):
             if not told and pipeline.sentences and any(len(found.sentences) > 1 for _, found in results):
                 say(SPLIT)
                 told = True

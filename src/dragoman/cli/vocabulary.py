@@ -28,7 +28,8 @@ def vocabulary(
         list[str] | None,
         typer.Option(
             metavar="SETTING",
-            help="The pieces of `corpus.augment.SETTING` (tags, terms, fuzzy), for a run that is to learn it.",
+            help="The pieces of `corpus.augment.SETTING` (tags, terms, fuzzy), or of `corpus.context` (context), for a "
+            "run that is to learn it.",
         ),
     ] = None,
     add_language: Annotated[

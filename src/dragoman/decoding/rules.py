@@ -7,7 +7,7 @@ translation does not depend on what is translated beside it.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -89,8 +89,9 @@ class BeginWith:
 
     prefixes: Mapping[int, Sequence[int]]
     """By the number of the sentence."""
-    given: int = 0
-    """Number of first tokens that cost nothing, as they are no part of what is said: the tag of a language."""
+    given: Mapping[int, int] = field(default_factory=dict)
+    """Number of first tokens, by that of the sentence, that cost nothing, as they are no part of what is said: the tag
+    of a language, the sentences before."""
 
     def __call__(self, step: Step) -> None:
         place = step.prefixes.size(1) - 1
@@ -99,4 +100,4 @@ class BeginWith:
             if place < len(wanted):
                 own = step.logits[row].log_softmax(dim=-1, dtype=torch.float32)
                 step.log_probs[row] = -math.inf
-                step.log_probs[row, wanted[place]] = own[wanted[place]] if place >= self.given else 0.0
+                step.log_probs[row, wanted[place]] = own[wanted[place]] if place >= self.given.get(sentence, 0) else 0.0

@@ -125,6 +125,8 @@ def _trained(
             languages=(corpus.src_lang, corpus.tgt_lang),
             doctor="skip",
         )
+        if "context" in recipe["corpus"]:  # corrections do not stand behind each other in a text
+            recipe["corpus"]["context"]["share"] = 0.0
         settings = config.parse(recipes.TranslationRecipe, {**recipe, **options}, "corrections")
         atomic_io.remove(building)
         result = recipes.run(settings, report=write_report)

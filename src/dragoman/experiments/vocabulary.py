@@ -53,7 +53,7 @@ class Wanted:
     languages: Mapping[str, str] | None = None
     """Codes of new languages, each with that of a language whose tag its own begins as."""
     teach: Sequence[str] = ()
-    """Settings of `corpus.augment` whose pieces the vocabulary is to have; those that it has already stay."""
+    """Settings of `corpus.augment`, or `context`, whose pieces the vocabulary is to have; what it has already stays."""
 
 
 @dataclass(frozen=True)

@@ -314,16 +314,16 @@ class SearchTranslator:
     ) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
+        given = {row: max(part.given, len(self.tokenizers.tgt.before)) for row, part in enumerate(parts)}
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
-        decoding = self.decoding
-        if decoding.mbr != "none":
-            decoding = replace(decoding, n_best=decoding.num_candidates)
+        own = self.decoding
+        decoding = own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
         return begin(
             self.model,
             src.to(self.device),
             src_mask.to(self.device),
             decoding,
-            rules=[*([BeginWith(prefixes, len(self.tokenizers.tgt.before))] if prefixes else []), *bans, *rules],
+            rules=[*([BeginWith(prefixes, given)] if prefixes else []), *bans, *rules],
             max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,

@@ -42,6 +42,8 @@ class Part(NamedTuple):
     """Terms that the search must hold its translation to."""
     banned: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that its translation does not hold."""
+    given: int = 0
+    """First tokens of the prefix that cost nothing, as they are no part of what is said."""
 
 
 Ids = tuple[list[int], list[int]]

@@ -49,7 +49,7 @@ class CarriedCodes:
         return [*items, text[done:]]
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """The sentences of a text that go through the model with pieces, by their text without."""
 
     coded: dict[str, Coded]
@@ -81,7 +81,7 @@ def codes_of_sentences(
     pieces: Sequence[Piece],
     is_known: Callable[[str], bool],
     terms_of: Callable[[str], Iterable[tuple[int, int]]] = lambda text: (),
-) -> _Plan | None:
+) -> Plan | None:
     """The sentences of a text that have codes inside; None where a pair begins inside of one and ends in another, or a
     sentence is known as it is, without its codes.
 
@@ -120,4 +120,4 @@ def codes_of_sentences(
             return None
         result[text] = sentence
     inside = frozenset(number for one in sentences.values() for number in one.numbers)
-    return _Plan(result, inside) if result else None
+    return Plan(result, inside) if result else None

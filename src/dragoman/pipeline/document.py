@@ -3,23 +3,24 @@
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.alignment.learnt_markup import around_terms
+from dragoman.alignment.learnt_markup import Coded, around_terms
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair, proportional, with_terms_linked
 from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.alignment.term_placement import terms_of
 from dragoman.alignment.word_links import word_links
 from dragoman.formats.base import Code, Item, Unit, plain
-from dragoman.inference.translation import NBest
+from dragoman.inference.translation import NBest, Translation
 from dragoman.languages.codes import written_without_spaces
-from dragoman.pipeline.carried_codes import CarriedCodes, codes_of_sentences
+from dragoman.pipeline.carried_codes import CarriedCodes, Plan, codes_of_sentences
+from dragoman.pipeline.in_context import Asking, Before, Said, question, together, without_markup
 from dragoman.pipeline.pipeline import Pipeline, by_context
-from dragoman.pipeline.splitter import Joined
+from dragoman.pipeline.splitter import Joined, each_for_itself
 from dragoman.pipeline.splitter import Piece as SentencePiece
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.case import is_in_capitals, lower
@@ -65,11 +66,14 @@ class _Made(NamedTuple):
 
 
 class DocumentTranslator:
-    """Translates the units of documents. What a text's translation is does not depend on the others."""
+    """Translates the units of a document, in order. What a text's translation is does not depend on the others, but
+    for those before it where the run has learnt to read them."""
 
     def __init__(self, pipeline: Pipeline, around: Callable[[NBest], NBest] = lambda stage: stage) -> None:
         """`around` the stages of each sentence: what remembers them."""
-        self.pipeline, self.by_sentence = pipeline, around(pipeline.by_sentence)
+        self.pipeline = pipeline
+        self.by_sentence = around(pipeline.in_context if pipeline.context[0] else pipeline.by_sentence)
+        self.before: Before = []
         self.report = Report()
 
     def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
@@ -108,24 +112,22 @@ class DocumentTranslator:
         read = [text_and_codes(items) for items in texts]
         splitter = self.pipeline.splitter
         pieces = [splitter.pieces(text, [at for at, _ in codes]) for text, codes, _ in read]
-        carried = self._carried(read, pieces)
-        wanted = list(
-            dict.fromkeys(
-                piece.text
-                for of_text, row in zip(pieces, carried, strict=True)
-                for piece in of_text
-                if piece.is_text and (row is None or piece.text not in row.translations)
-            )
-        )
-        made = self.by_sentence(wanted) if wanted else []
-        found = {text: items[0] for text, items in zip(wanted, made, strict=True)}
+        if self.pipeline.context[0]:
+            pieces = list(map(each_for_itself, pieces))
+            [ordered] = together(self.by_sentence, [self._in_order(read, pieces)])
+            carried, found = [row for row, _ in ordered], [of_text for _, of_text in ordered]
+        else:
+            carried = self._carried(read, pieces)
+            found = [self._of_sentences(pieces, carried)] * len(read)
         chosen = []  # of each text's sentences
-        for of_text, row in zip(pieces, carried, strict=True):
-            every = found if row is None else found | row.translations
-            best = {piece.text: every[piece.text] for piece in of_text if piece.is_text}
+        for of_text, row, own_found in zip(pieces, carried, found, strict=True):
+            every = own_found if row is None else {**own_found, **row.translations}
+            best = {piece.key: every[piece.key] for piece in of_text if piece.is_text}
             chosen.append(by_context(self.pipeline.memory, of_text, best))
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes and carried[row] is None]
-        pairs = ((text, item.text) for row in with_codes for text, item in chosen[row].items())
+        pairs = (
+            (piece.text, chosen[row][piece.key].text) for row in with_codes for piece in pieces[row] if piece.is_text
+        )
         links = self._links(list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])))
         out = []
         spaced = not written_without_spaces(self.pipeline.splitter.languages[1])
@@ -135,7 +137,7 @@ class DocumentTranslator:
                 out.append(_Made(list(source), [], is_text=False))
                 continue
             joined = splitter.joined(text, of_text, {src: own[src].text for src in own})
-            warnings = [one for piece in of_text if piece.is_text for one in own[piece.text].warnings]
+            warnings = [one for piece in of_text if piece.is_text for one in own[piece.key].warnings]
             if joined.text == text:  # its codes stay as well, those around a blank or a part of a word too
                 out.append(_Made(list(source), warnings, is_text=True))
                 continue
@@ -147,22 +149,81 @@ class DocumentTranslator:
             out.append(_Made(unprotected(items, protected), warnings, is_text=True))
         return out
 
+    def _of_sentences(
+        self, pieces: Sequence[Sequence[SentencePiece]], carried: "Sequence[CarriedCodes | None]"
+    ) -> dict[str, Translation]:
+        """The translation of each different sentence but for those with codes that the model has carried over."""
+        wanted = list(
+            dict.fromkeys(
+                piece.text
+                for of_text, row in zip(pieces, carried, strict=True)
+                for piece in of_text
+                if piece.is_text and (row is None or piece.text not in row.translations)
+            )
+        )
+        made = self.by_sentence(wanted) if wanted else []
+        return {text: items[0] for text, items in zip(wanted, made, strict=True)}
+
+    def _in_order(
+        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+    ) -> "Asking[list[tuple[CarriedCodes | None, dict[str, Translation]]]]":
+        """As `_carried` and `_of_sentences`, of each text: sentence by sentence, each read with those before it."""
+        results = []
+        plans = self._plans(read, pieces) if self.pipeline.carries_codes else [None] * len(read)
+        for plan, of_text in zip(plans, pieces, strict=True):
+            row, before = None, [*self.before]
+            if plan is not None:
+                found = yield from self._behind(before, of_text, plan.coded)
+                row = None if found is None else plan.carried(found)
+            if row is None:
+                before = [*self.before]
+                found = yield from self._behind(before, of_text, {})
+            assert found is not None, "a sentence without codes loses none"
+            self.before = before[-self.pipeline.context[0] :]
+            results.append((row, found))
+        return results
+
+    def _behind(
+        self, before: Before, pieces: Sequence[SentencePiece], with_codes: Mapping[str, Coded]
+    ) -> Asking[dict[str, Translation] | None]:
+        """The translations of a text's sentences behind others; None where one has lost its codes."""
+        found: dict[str, Translation] = {}
+        for piece in pieces:
+            if not piece.is_text:
+                continue
+            coded = with_codes.get(piece.text)
+            text = piece.text if coded is None else coded.text
+            [made, *_] = yield question(before[-self.pipeline.context[0] :], text)
+            found[piece.key if coded is None else text] = made
+            items = [made.text] if coded is None else coded.items(made.text)
+            if items is None:
+                return None
+            said = "".join(item for item in items if isinstance(item, str))
+            before.append(Said(without_markup(piece.text), without_markup(said)))
+        return found
+
     def _carried(
         self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
     ) -> "list[CarriedCodes | None]":
         """The sentences of each text whose codes the model has carried over; None for a text where it has not."""
         if not self.pipeline.carries_codes:
             return [None] * len(read)
-        memory = self.pipeline.memory
-        checks = (lambda text: memory is not None and text in memory), functools.partial(terms_of, self.pipeline.own)
-        plans = [
-            codes_of_sentences(codes, of_text, *checks) if codes else None
-            for (_, codes, _), of_text in zip(read, pieces, strict=True)
-        ]
+        plans = self._plans(read, pieces)
         wanted = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
         found = dict(zip(wanted, self.by_sentence(wanted), strict=True)) if wanted else {}
         return [
             None if plan is None else plan.carried({text: items[0] for text, items in found.items()}) for plan in plans
+        ]
+
+    def _plans(
+        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+    ) -> "list[Plan | None]":
+        """The sentences of each text that go through the model with their codes."""
+        memory = self.pipeline.memory
+        checks = (lambda text: memory is not None and text in memory), functools.partial(terms_of, self.pipeline.own)
+        return [
+            codes_of_sentences(codes, of_text, *checks) if codes else None
+            for (_, codes, _), of_text in zip(read, pieces, strict=True)
         ]
 
     def _count(self, unit: Unit, warnings: Sequence[Warning], is_text: bool) -> None:

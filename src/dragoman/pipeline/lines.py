@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.bulk import Translate
+from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.runs import checkpoint
@@ -21,15 +22,16 @@ from dragoman.text.lines import in_chunks, read_lines
 
 
 def translate_lines(
-    pipeline: Pipeline, chunks: Iterable[list[str]], prefix: Path | None = None
+    pipeline: Pipeline, chunks: Iterable[list[str]], prefix: Path | None = None, *, in_order: bool = False
 ) -> Iterator[list[tuple[str, Translated]]]:
-    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings.
+    """(line, its translations) for the lines of each chunk. `prefix`: a file of the translations' beginnings;
+    `in_order`: the lines are one document.
 
     Raises DragomanError, naming file and line, for a beginning that cannot be written, and where the file has more or
     fewer lines than there are to translate.
     """
     beginnings = None if prefix is None else read_lines(prefix, may_be_empty=True)
-    done = 0
+    done, document = 0, Before()
     for lines in chunks:
         begin = None if beginnings is None else list(itertools.islice(beginnings, len(lines)))
         if begin is not None and len(begin) < len(lines):
@@ -40,7 +42,8 @@ def translate_lines(
             except DragomanError as error:
                 raise error.code(str(error), file=prefix, line=number) from error
         done += len(lines)
-        yield list(zip(lines, pipeline.texts(lines, begin), strict=True))
+        documents = [document] * len(lines) if in_order else None
+        yield list(zip(lines, pipeline.texts(lines, begin, documents), strict=True))
     if beginnings is not None and next(beginnings, None) is not None:
         raise Error.UNEQUAL_COUNTS(
             f"more lines than the {done:,} that were translated", "give one for each", file=prefix

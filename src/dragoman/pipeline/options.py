@@ -18,7 +18,7 @@ from dragoman.models.base import Seq2SeqModel
 from dragoman.pipeline.chinese import conversion
 from dragoman.pipeline.confidence import load as load_calibration
 from dragoman.pipeline.memory import TranslationMemory
-from dragoman.pipeline.pipeline import Pipeline, learnt_from
+from dragoman.pipeline.pipeline import CONTEXTS, Pipeline, learnt_from
 from dragoman.pipeline.several_runs import SeveralRuns
 from dragoman.progress import say
 from dragoman.quality.external_metrics import any_metric
@@ -51,6 +51,9 @@ class TranslateOptions:
     """`warn` or `fail`."""
     split: str = "auto"
     """`auto`, `never` or `always`: texts of several sentences are translated sentence by sentence."""
+    context: str = "auto"
+    """`auto`: what stands before a sentence in its text or document is read, by a run that has learnt it; `previous`:
+    lines are one document; `none`."""
     rerank: Path | None = None
     rerank_weight: float | None = None
     mbr: Sequence[Path] = ()
@@ -92,6 +95,8 @@ class TranslateOptions:
             (self.guard not in (None, "warn", "fail"), Error.WRONG_OPTION,
              f"`guard`={self.guard}: warn tells of doubts, fail fails"),
             (self.split not in SPLITS, Error.WRONG_OPTION, f"`split` {self.split}: auto, never or always"),
+            (self.context not in CONTEXTS, Error.WRONG_OPTION, f"`context` {self.context}: auto, previous or none"),
+            (self.context == "previous" and begins, Error.CONFLICT, f"`context` previous: {not_begun}"),
             (self.split == "always" and begins, Error.CONFLICT, f"`split` always: {not_begun}"),
             (weight is not None and not 0 <= weight <= 1000, Error.WRONG_OPTION,
              f"`rerank_weight` {weight}: a number from 0 to 1000"),
@@ -128,16 +133,19 @@ def assemble(options: TranslateOptions) -> Pipeline:
     banned = None if options.avoid is None else BannedPhrases.load(options.avoid)
     learnt = learnt_from(options.run)
     sentences = learnt.sentences if options.split == "auto" else options.split == "always"
-    pipeline = Pipeline(
-        loaded,
-        loaded,
-        keep=options.keep,
-        guard=bool(options.guard),
-        sentences=sentences,
-        numbers=learnt.numbers,
-        run=options.run,
-        typography=options.typography,
-    ).with_terms(None if options.glossary is None else _glossary(options), banned)
+    pipeline = (
+        Pipeline(
+            loaded,
+            loaded,
+            keep=options.keep,
+            guard=bool(options.guard),
+            **learnt._replace(sentences=sentences)._asdict(),
+            run=options.run,
+            typography=options.typography,
+        )
+        .reading(options.context)
+        .with_terms(None if options.glossary is None else _glossary(options), banned)
+    )
     reranker = _reranker(options, pipeline.own, precision)
     if options.mbr or options.mbr_by:
         pipeline = pipeline.with_decoding(mbr="none")

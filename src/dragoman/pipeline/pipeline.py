@@ -13,6 +13,7 @@
         keeps its placeholders, and is watched by guards        guarded.py
         is searched for, cut where it is too long, with the
         glossary's terms put in their places, and reranked      inference/search_translator.py
+        behind those before it, if the run has learnt that      in_context.py
 
 The command (lines, files, bulk), the server's APIs and `dragoman.load(run)` ask a `Pipeline`. Validation, evaluation
 and exports measure the model by the plain search alone.
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.alignment.term_placement import bound
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
@@ -36,10 +37,11 @@ from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.chinese import Conversion
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
+from dragoman.pipeline.in_context import Asking, Before, Said, answers, in_order, together, without_markup
 from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.learnt_matches import LearntMatches
 from dragoman.pipeline.memory import KNOWN, Memory, from_memory
-from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences
+from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences, each_for_itself
 from dragoman.text.annotations import has_learnt
 from dragoman.text.glossary import Glossary
 from dragoman.text.typography import typeset
@@ -47,6 +49,8 @@ from dragoman.text.typography import typeset
 BY_CONTEXT = "one of several translations, by the sentences beside it"
 """The note on such a sentence."""
 
+CONTEXTS = ("auto", "previous", "none")
+"""Choices for what a model reads before a sentence: that of its text or document, the texts before, nothing."""
 FEW_TOKENS = 1_000
 """A vocabulary of fewer may be of letters or bytes, and knows no word."""
 LINES_LOOKED_AT = 2_000
@@ -77,7 +81,8 @@ class Translated(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All stages of a translation. What a text's translation is does not depend on the others."""
+    """All stages of a translation. What a text's translation is does not depend on the others, but for those of its
+    document."""
 
     search: SearchTranslator
     own: SearchTranslator
@@ -100,6 +105,8 @@ class Pipeline:
     calibration: Calibration | None = None
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
+    context: tuple[int, int] = (0, 0)
+    """Sentences before each one that the model reads, and those of them whose translations it begins with."""
     chinese: Conversion | None = None
     """Between the script that is asked for and the model's own."""
     count: Callable[[int], None] = lambda characters: None
@@ -122,6 +129,17 @@ class Pipeline:
     def between(self, src_lang: str, tgt_lang: str) -> "Pipeline":
         """This pipeline between two other languages of those that the model knows."""
         return self.with_search(lambda search: search.between(src_lang, tgt_lang))
+
+    def reading(self, context: str) -> "Pipeline":
+        """This pipeline, which reads what stands before a sentence, or nothing. Raises DragomanError for another choice
+        and, with lines in order, for a run that has learnt to read none."""
+        if context not in CONTEXTS:
+            raise Error.WRONG_OPTION(f"`context` {context}: {', '.join(CONTEXTS)}")
+        if context == "previous" and not self.context[0]:
+            raise Error.UNSUPPORTED(
+                "`context` previous: this run has learnt to read no sentences before", "leave it out"
+            )
+        return replace(self, context=(0, 0)) if context == "none" else self
 
     def with_decoding(self, **changes: Any) -> "Pipeline":
         """This pipeline with some fields of its search's `DecodingConfig` changed."""
@@ -180,19 +198,67 @@ class Pipeline:
             None if memory is None else memory.breaks_inside, is_word, self.count,
         )  # fmt: skip
 
-    def texts(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translated]:
+    @functools.cached_property
+    def in_context(self) -> NBest:
+        """The stages that a sentence goes through, for sentences with those before them (`in_context.question`)."""
+        return functools.partial(answers, self)
+
+    def texts(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        documents: Sequence[Before] | None = None,
+    ) -> list[Translated]:
         """The translations of each text, with the white space around it and between its sentences.
 
         `prefixes`: how each translation begins; a text with one is searched for as a whole, and goes through no stage.
+        `documents`: the sentences before each text, which its own are added to; texts with the same list are read in
+        order. Without, each text is a document. Runs that have not learnt to read context do not read it.
         """
         begin = prefixes if prefixes is not None else [""] * len(texts)
+        before: Sequence[Before] = documents if documents is not None else [[] for _ in texts]
+        before = [one for one, prefix in zip(before, begin, strict=True) if not prefix.strip()]
         free = [text for text, prefix in zip(texts, begin, strict=True) if not prefix.strip()]
         begun = [pair for pair in zip(texts, begin, strict=True) if pair[1].strip()]
         pieces = [self.splitter.pieces(text) for text in free]
-        found = self.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
-        of_free = (self._translated(text, of_text, found) for text, of_text in zip(free, pieces, strict=True))
+        if self.context[0]:
+            pieces = list(map(each_for_itself, pieces))
+        found = self._found(pieces, before)
+        of_free = (self._translated(*row) for row in zip(free, pieces, found, strict=True))
         held = iter(self.own.n_best(*zip(*begun, strict=True)) if begun else ())
         return [Translated(next(held), ()) if prefix.strip() else next(of_free) for prefix in begin]
+
+    def before(self, text: str) -> Before:
+        """The last sentences of a text that stands before others, as far as the model reads them; with their
+        translations, where it begins with these."""
+        count, begun = self.context
+        sentences = [piece.text for piece in self.splitter.pieces(text) if piece.is_text] if count else []
+        if not begun:
+            return [Said(without_markup(sentence), "") for sentence in sentences[-count:]]
+        document = Before()
+        self.texts(sentences[-count:], documents=[document] * len(sentences[-count:]))
+        return document
+
+    def _found(
+        self, pieces: Sequence[Sequence[Piece]], documents: Sequence[Before]
+    ) -> Sequence[Mapping[str, list[Translation]]]:
+        """The translations of the sentences of each text, by their keys."""
+        if not self.context[0]:
+            found = self.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
+            return [found] * len(pieces)
+        rows: dict[int, list[int]] = {}
+        for row, document in enumerate(documents):
+            rows.setdefault(id(document), []).append(row)
+
+        def of_document(rows: Sequence[int]) -> Asking[list[dict[str, list[Translation]]]]:
+            results = []
+            for row in rows:
+                results.append((yield from in_order(documents[row], pieces[row], self.context[0])))
+            return results
+
+        made = together(self.in_context, [of_document(of_rows) for of_rows in rows.values()])
+        of_row = zip(itertools.chain.from_iterable(rows.values()), itertools.chain.from_iterable(made), strict=True)
+        return [of_text for _, of_text in sorted(of_row, key=lambda one: one[0])]
 
     def translations(self, sentences: Iterable[str]) -> dict[str, list[Translation]]:
         """The translations of each different sentence."""
@@ -201,12 +267,12 @@ class Pipeline:
 
     def _translated(self, text: str, pieces: Sequence[Piece], found: Mapping[str, list[Translation]]) -> Translated:
         """The translations of a text from those of its pieces; an alternative differs in one sentence."""
-        best = by_context(self.memory, pieces, {piece.text: found[piece.text][0] for piece in pieces if piece.is_text})
+        best = by_context(self.memory, pieces, {piece.key: found[piece.key][0] for piece in pieces if piece.is_text})
         joined = self._joined(text, pieces, best)
         items = {joined.text: self._translation(joined, best, moved=len(pieces) > 1)}
         others = [(src, item) for src in best for item in found[src][1:]]
         if len(best) > 1:
-            times = Counter(piece.text for piece in pieces)
+            times = Counter(piece.key for piece in pieces)
             others.sort(key=lambda one: times[one[0]] * (best[one[0]].score - one[1].score))
         for src, item in others:
             if len(items) >= self.n_best:
@@ -225,7 +291,7 @@ class Pipeline:
     @staticmethod
     def _translation(joined: Joined, chosen: Mapping[str, Translation], *, moved: bool) -> Translation:
         """The translation of a text of several pieces; `moved`: its warnings say which piece they are about."""
-        items = [(piece, at, chosen[piece.text]) for piece, at, _ in joined.places if piece.is_text]
+        items = [(piece, at, chosen[piece.key]) for piece, at, _ in joined.places if piece.is_text]
         warnings = itertools.chain.from_iterable(
             (replace(one, place=(piece.span.start, piece.span.end)) if moved else one for one in item.warnings)
             for piece, _, item in items
@@ -245,11 +311,12 @@ def by_context(memory: Memory | None, pieces: Sequence[Piece], best: dict[str, T
         return best
     texts = ["", *(piece.text for piece in pieces), ""]
     chosen: dict[str, Translation] = {}
-    for before, text, after in zip(texts, texts[1:], texts[2:], strict=False):
-        if text in best and best[text].warnings == (KNOWN,) and text not in chosen:
-            tgt = memory.in_context(text, before, after)
+    for piece, before, after in zip(pieces, texts, texts[2:], strict=False):
+        if piece.key in best and best[piece.key].warnings == (KNOWN,) and piece.key not in chosen:
+            tgt = memory.in_context(piece.text, before, after)
             if tgt is not None:
-                chosen[text] = replace(best[text], text=tgt, warnings=(replace(KNOWN, detail=BY_CONTEXT),))
+                noted = (replace(KNOWN, detail=BY_CONTEXT),)
+                chosen[piece.key] = replace(best[piece.key], text=tgt, warnings=noted)
     return best | chosen
 
 
@@ -271,19 +338,23 @@ def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) 
 
 
 class LearntFrom(NamedTuple):
-    """Two facts of the text that a run was trained on, which decide how text for it is cut."""
+    """Facts of the text that a run was trained on, which decide how text for it is cut and read."""
 
     sentences: bool
     """Its lines are mostly of one sentence each."""
     numbers: bool
     """Its lines have mostly no letter."""
+    context: tuple[int, int] = (0, 0)
+    """Sentences before each one, of the source and of the target, that it has learnt to read."""
 
 
 def learnt_from(run: Path) -> LearntFrom:
     """The facts that the first lines of a run's training corpus show."""
+    context = (0, 0)
     try:
         corpus = corpus_settings(run)
+        context = (corpus.context.src, corpus.context.tgt)
         lines = [pair.src for pair in itertools.islice(corpus.train.pairs(), LINES_LOOKED_AT)]
     except DragomanError:  # it is not here any more; most corpora are of single sentences
-        return LearntFrom(True, False)
-    return LearntFrom(are_single_sentences(lines, corpus.src_lang), are_numbers(lines))
+        return LearntFrom(True, False, context)
+    return LearntFrom(are_single_sentences(lines, corpus.src_lang), are_numbers(lines), context)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -68,6 +69,23 @@ class Piece(NamedTuple):
     span: Span
     text: str
     is_text: bool
+    again: int = 0
+    """Pieces of the same text before it, where each is translated for itself."""
+
+    @property
+    def key(self) -> str:
+        """The piece among those of its text, by which its translation is looked up: its text, if it is there once."""
+        return f"{self.text}\0{self.again}" if self.again else self.text
+
+
+def each_for_itself(pieces: Sequence[Piece]) -> list[Piece]:
+    """The pieces of a text, so that two of the same text may have two translations."""
+    times = Counter[str]()
+    numbered = []
+    for piece in pieces:
+        numbered.append(piece._replace(again=times[piece.text]))
+        times[piece.text] += 1
+    return numbered
 
 
 class Joined(NamedTuple):
@@ -209,17 +227,20 @@ class Splitter:
         return not _is_code(said.split())
 
     def joined(self, text: str, pieces: Sequence[Piece], said: Mapping[str, str]) -> Joined:
-        """The translation of a text from those of its pieces; the text as it was where all of them stay."""
+        """The translation of a text from those of its pieces; the text as it was where all of them stay.
+
+        `said`: by the keys of the pieces.
+        """
         check()
-        self.count(sum(len(said[piece.text] if piece.is_text else piece.text) for piece in pieces))
-        stays = all(said[piece.text] == piece.text for piece in pieces if piece.is_text)
+        self.count(sum(len(said[piece.key] if piece.is_text else piece.text) for piece in pieces))
+        stays = all(said[piece.key] == piece.text for piece in pieces if piece.is_text)
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []
         for piece in pieces:
             check()
             gap = text[at : piece.span.start]
             out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places and not stays else gap
-            translation = said[piece.text] if piece.is_text else piece.text
+            translation = said[piece.key] if piece.is_text else piece.text
             places.append((piece, len(out), translation))
             out += translation
             at = piece.span.end

@@ -16,8 +16,9 @@ from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
 from dragoman.inference.translation import Reranker, Scored, Translation
 from dragoman.models.base import Seq2SeqModel
+from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.memory import Memory
-from dragoman.pipeline.pipeline import Pipeline, learnt_from
+from dragoman.pipeline.pipeline import Pipeline, Translated, learnt_from
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import in_chunks
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -59,7 +60,7 @@ class Translator:
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
         search, learnt = SearchTranslator.load(run, **options), learnt_from(Path(run))
-        pipeline = Pipeline(search, search, sentences=learnt.sentences, numbers=learnt.numbers, run=Path(run))
+        pipeline = Pipeline(search, search, run=Path(run), **learnt._asdict())
         return cls(pipeline.with_terms(glossary, banned))
 
     @property
@@ -118,18 +119,26 @@ class Translator:
         return Translator(self.pipeline.with_search(lambda search: search.reranked_by(reranker)))
 
     def translate(
-        self, sentences: Sequence[str], *, keep: bool = True, guard: bool = False, **decoding: Any
+        self,
+        sentences: Sequence[str],
+        *,
+        keep: bool = True,
+        guard: bool = False,
+        context: str = "auto",
+        **decoding: Any,
     ) -> list[str]:
         """The best translation of each text, in order; blank texts stay blank.
 
         `keep`: placeholders, tags, URLs and the like survive. `guard`: translations that look wrong are avoided
-        (`pipeline/guarded.py`). `decoding`: fields of `DecodingConfig` for this call (`beam_size=1`).
+        (`pipeline/guarded.py`). `context`, of a run that has learnt to read the sentences before each: `auto`: those of
+        the same text; `previous`: the texts are one document, in order; `none`. `decoding`: fields of `DecodingConfig`
+        for this call (`beam_size=1`).
 
-        Raises TypeError for anything but a list of strings.
+        Raises TypeError for anything but a list of strings, and DragomanError for another context.
         """
         _require_strings(sentences)
         changed = replace(self.pipeline.with_decoding(**decoding), keep=keep, guard=guard, warn=False)
-        return [found.items[0].text for found in changed.texts(sentences)]
+        return [found.items[0].text for found in _texts(changed, sentences, context)]
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
@@ -143,6 +152,7 @@ class Translator:
         *,
         keep: bool = True,
         guard: bool = False,
+        context: str = "auto",
         **decoding: Any,
     ) -> list[list[Translation]]:
         """The `n_best` best translations of each text, best first; no text twice.
@@ -156,7 +166,7 @@ class Translator:
         if guard and prefixes is not None:
             raise Error.CONFLICT("prefixes: with guard a translation cannot be held to its beginning")
         changed = replace(self.pipeline.with_decoding(**decoding), keep=keep, guard=guard)
-        return [found.items for found in changed.texts(sentences, prefixes)]
+        return [found.items for found in _texts(changed, sentences, context, prefixes)]
 
     def score(self, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
         """The probability of each translation of (source, translation) pairs: `inference.scoring.score`."""
@@ -194,6 +204,15 @@ class Translator:
             "beam size": str(self.decoding.beam_size),
             "device": str(self.search.device),
         }
+
+
+def _texts(
+    pipeline: Pipeline, texts: Sequence[str], context: str, prefixes: Sequence[str] | None = None
+) -> list[Translated]:
+    """The translations of texts with what stands before their sentences, as `context` has it."""
+    if context == "previous":
+        return pipeline.reading(context).texts(texts, prefixes, [Before()] * len(texts))
+    return pipeline.reading(context).texts(texts, prefixes)
 
 
 def _require_strings(sentences: Sequence[str]) -> None:

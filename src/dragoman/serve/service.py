@@ -23,6 +23,7 @@ from dragoman.languages.codes import language_of, names_of
 from dragoman.languages.identification import source_language
 from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
+from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.memory import Match, Memory
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.pipeline.pipeline import Pipeline, Translated
@@ -74,6 +75,8 @@ class Choices:
     """Translations carry what looks wrong with them."""
     tags: Tags = NO_TAGS
     """The meaning of tags in a text with markup."""
+    context: str = ""
+    """Text before each of the texts, for a run that has learnt to read it."""
 
 
 ANYTHING = Options()
@@ -236,6 +239,7 @@ class Service:
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
             found = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
+            choices = replace(choices, context="")  # it is in the source's language
             texts = [item.best.text for item in found]
         if len(legs) > 1:
             found = [self._through(src, tgt, text, item) for text, item in zip(sources, found, strict=True)]
@@ -256,11 +260,17 @@ class Service:
         self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], choices: Choices
     ) -> list[Translated]:
         pipeline = self._pipeline(handle, run, choices, sum(map(len, texts)))
+        before = pipeline.before(choices.context)
         if choices.kind == "text":
-            return pipeline.texts(texts, [choices.prefix] * len(texts) if choices.prefix else None)
+            prefixes = [choices.prefix] * len(texts) if choices.prefix else None
+            return pipeline.texts(texts, prefixes, [[*before] for _ in texts])
         if choices.prefix:
             return [Translated(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
-        return [self._of_markup(pipeline, text, choices) for text in texts]
+        return [self._of_markup(pipeline, text, choices, before) for text in texts]
+
+    def reads_context(self, src: str, tgt: str) -> bool:
+        """True where the run that reads the source has learnt to read what stands before a sentence."""
+        return src != tgt and bool(self.route(src, tgt)[0].pipeline.context[0])
 
     def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices, characters: int) -> Pipeline:
         """The pipeline of a run as a request of so many characters wants it, over the scheduler."""
@@ -277,10 +287,11 @@ class Service:
         )
 
     @staticmethod
-    def _of_markup(pipeline: Pipeline, text: str, choices: Choices) -> Translated:
+    def _of_markup(pipeline: Pipeline, text: str, choices: Choices, before: Before) -> Translated:
         options = Options("the text", pipeline.languages, tags=choices.tags)
         document = Document(text.encode(), MARKUP[choices.kind], options)
         translate = DocumentTranslator(pipeline)
+        translate.before = [*before]
         return as_it_is(document.translated(_in_steps(translate, lambda _: None)).decode())
 
     def translate_document(

@@ -138,6 +138,8 @@ def kept_from(run: str) -> dict[str, Any]:
     theirs: Any = recipes.of_run(run)
     theirs = theirs.corpus
     kept = {"normalize": theirs.normalize, "max_tokens": theirs.max_tokens}
+    if theirs.context.src:
+        kept["context"] = {**config.to_dict(theirs.context), "documents": None}
     return {**kept, "augment": config.to_dict(theirs.augment)} if pieces_of(theirs.augment) else kept
 
 

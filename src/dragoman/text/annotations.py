@@ -1,12 +1,13 @@
-"""Pieces of the vocabulary that tell a model more than the text alone: where codes stand, terms, a similar translation.
+"""Pieces of the vocabulary that tell a model more than the text alone: codes, terms, a similar translation, context.
 
     Click⟦1⟧ Open⟦/1⟧ in the⟦2/⟧ menu.                               codes: pairs around words, and one that is alone
     Open the⟦term⟧ spreadsheet⟦as⟧ Tabellenkalkulation⟦/term⟧.       a term and its translation
     Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.       a match of the memory; words that do not belong
+    The pump runs.⟦break⟧ It is red.                                 the sentence before, on either side
 
 A piece stands right behind the word before it, whatever space follows: so the words around it are cut into the same
 tokens as without it. They are symbols of the tokenizer (`user_defined_symbols`), and a model learns them from training
-pairs that have them (`corpus.augment`).
+pairs that have them (`corpus.augment`, `corpus.context`).
 """
 
 import re
@@ -23,18 +24,20 @@ CODE_PIECES = tuple(
 )
 TERM, AS, END_OF_TERM = TERM_PIECES = ("⟦term⟧", "⟦as⟧", "⟦/term⟧")
 MEMORY, OTHER, END_OF_OTHER = MEMORY_PIECES = ("⟦memory⟧", "⟦other⟧", "⟦/other⟧")
-PIECES = {"tags": CODE_PIECES, "terms": TERM_PIECES, "fuzzy": MEMORY_PIECES}
-"""The pieces that a setting of `corpus.augment` puts into pairs."""
+BREAK = "⟦break⟧"
+"""Stands behind each sentence before the one to translate."""
+PIECES = {"tags": CODE_PIECES, "terms": TERM_PIECES, "fuzzy": MEMORY_PIECES, "context": (BREAK,)}
+"""The pieces that a setting of `corpus.augment`, or `corpus.context`, puts into pairs."""
 
 ON_BOTH_SIDES = frozenset({"tags"})
 """Settings whose pieces a model writes, too; others are read alone."""
 
-PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other)⟧")
+PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other|break)⟧")
 _CODE = re.compile(r"⟦(/?)([1-9][0-9]?)(/?)⟧")
 
 
 def has_learnt(setting: str, tokenizers: TokenizerPair) -> bool:
-    """True where the vocabularies that need them have the pieces of a setting of `corpus.augment`."""
+    """True where the vocabularies that need them have the pieces of a setting."""
     sides = (tokenizers.src, tokenizers.tgt) if setting in ON_BOTH_SIDES else (tokenizers.src,)
     return all(side.id_of(PIECES[setting][0]) != UNK_ID for side in sides)
 
@@ -131,6 +134,21 @@ def _joined(before: str, after: str) -> str:
 def plain_text(text: str) -> str:
     """The text without its pieces; most texts have none."""
     return without_pieces(text)[0].rstrip() if "⟦" in text else text
+
+
+def in_context(before: Sequence[str], text: str) -> str:
+    """The text behind the sentences before it, which are plain: without pieces.
+
+    >>> in_context(["The pump runs.", "It is⟦1⟧ red⟦/1⟧."], "Paint it.")
+    'The pump runs.⟦break⟧ It is red.⟦break⟧ Paint it.'
+    """
+    return "".join(f"{plain_text(sentence)}{BREAK} " for sentence in before) + text
+
+
+def out_of_context(text: str) -> tuple[list[str], str]:
+    """(the sentences before, the text itself) of what `in_context` has made."""
+    *before, own = text.split(BREAK)
+    return [sentence.strip() for sentence in before], own.lstrip() if before else own
 
 
 def are_whole(pieces: Sequence[str], source: Sequence[str]) -> bool:

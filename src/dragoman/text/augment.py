@@ -97,6 +97,30 @@ class TextAugmentConfig:
         return src, tgt
 
 
+@settings
+class ContextConfig:
+    """The sentences before each one, which a model reads with it (Tiedemann and Scherrer 2017, "Neural Machine
+    Translation with Extended Context"); as many as fit, with large numbers (Sun et al. 2022, "Rethinking Document-level
+    Neural Machine Translation").
+
+    A file is a document, in its order; in line files blank lines stand between documents. A sentence that is left out,
+    as it is too long, ends a document as well. Sentences before are left out until a pair has at most `max_tokens`.
+    """
+
+    src: Annotated[int, Field(ge=0)] = 0  #: Source sentences before, at most; 0: none. [sentences]
+    tgt: Annotated[int, Field(ge=0)] = 0
+    """Of these the last that are given with their translation, too: the target side begins with it. [sentences]"""
+    share: Share = 0.8  #: Pairs that are given with them, drawn anew in each epoch; others train single sentences.
+    documents: str | None = None
+    """A file with a line for each training pair, which names its document."""
+
+    def __post_init__(self) -> None:
+        if self.tgt > self.src:
+            raise ValueError(f"tgt={self.tgt}: translations of sentences that are not given: src is {self.src}")
+        if self.documents and not self.src:
+            raise ValueError("documents: for how many sentences before? give src")
+
+
 def without_final_mark(text: str) -> str:
     """The text without a full stop, question mark or exclamation mark at its end.
 

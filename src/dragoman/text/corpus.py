@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dragoman.config import by_type, settings
 from dragoman.errors import Error
-from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.augment import ContextConfig, TextAugmentConfig
 from dragoman.text.lines import kind_of
 from dragoman.text.sources.base import Pair, PairSource, SingleFileSource, SourceList
 from dragoman.text.sources.demo import DemoSource
@@ -129,12 +129,12 @@ class CorpusConfig:
     files: CollectionConfig | None = None  #: Files that `train`, `valid` and the test `held_out` are made from.
     normalize: Literal["none", "nfc", "nfkc"] = "nfc"  #: Unicode normal form of both sides.
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
+    context: ContextConfig = field(default_factory=ContextConfig)  #: Sentences before each one, to read with it.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]
     longer_pairs: Literal["drop", "cut"] = "drop"
     """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
     leaks: Literal["keep", "drop"] = "keep"
-    """Of training pairs one side of which stands in a test set or the validation set, or nearly does, told by its words
-    without case and punctuation: kept, or left out and counted."""
+    """Training pairs of which a side stands, or nearly stands, in a test or validation set: kept, or left out."""
     doctor: Literal["refuse", "warn", "skip"] = "refuse"
     """Reaction before training to a corpus that `dragoman doctor` finds broken in its first pairs."""
 

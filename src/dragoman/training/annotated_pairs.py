@@ -8,7 +8,7 @@ given, which is keyed by (seed, epoch, row).
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,18 +19,21 @@ from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import Aligned, Phrase, WordLinks
 from dragoman.formats.base import Code
 from dragoman.text.annotations import (
+    BREAK,
     NUM_CODES,
     PIECE,
     PIECES,
     Placed,
     alone,
     closing,
+    in_context,
     opening,
+    out_of_context,
     plain_text,
     with_pieces,
     without_pieces,
 )
-from dragoman.text.augment import TextAugmentConfig
+from dragoman.text.augment import ContextConfig, TextAugmentConfig
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
 from dragoman.text.words import is_letter, split_words, words
 from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
@@ -48,9 +51,15 @@ ALONE = 0.3
 """Share of drawn codes that stand alone."""
 
 
-def pieces_of(config: TextAugmentConfig) -> tuple[str, ...]:
-    """The pieces of the vocabulary that `corpus.augment` puts into pairs."""
-    return tuple(piece for name, pieces in PIECES.items() if getattr(config, name) for piece in pieces)
+def taught_by(augment: TextAugmentConfig, context: ContextConfig | None = None) -> list[str]:
+    """The settings that put pieces of the vocabulary into pairs: names of `PIECES`."""
+    shares: dict[str, Any] = {**vars(augment), "context": 0 if context is None else context.src}
+    return [name for name in PIECES if shares[name]]
+
+
+def pieces_of(augment: TextAugmentConfig, context: ContextConfig | None = None) -> tuple[str, ...]:
+    """The pieces of the vocabulary that `corpus.augment` and `corpus.context` put into pairs."""
+    return tuple(piece for name in taught_by(augment, context) for piece in PIECES[name])
 
 
 TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]
@@ -58,7 +67,7 @@ TextAndCodes = tuple[str, list[tuple[int, Code]], list[str]]
 
 @dataclass(frozen=True)
 class Annotator:
-    """The changes of `corpus.augment`: messy texts, and pieces in them."""
+    """The changes of `corpus.augment`: messy texts, and pieces in them. What stands before a sentence stays plain."""
 
     config: TextAugmentConfig
     aligner: WordAligner
@@ -66,10 +75,13 @@ class Annotator:
     matches: TrainingMatches | None = None
     fits: Callable[[str], bool] = lambda src: True
     """The check of a source that it is short enough to be trained on; a match that makes it longer is left out."""
+    context: ContextConfig = field(default_factory=ContextConfig)
 
     @classmethod
     def of_pairs(cls, config: TextAugmentConfig, pairs: Iterable[tuple[str, str]], tgt_lang: str = "") -> "Annotator":
         """An annotator that learns its links from the first pairs, and finds matches among all."""
+        if not (config.tags or config.terms or config.fuzzy):
+            return cls(config, WordAligner([]))
         pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MOST_PAIRS))
         plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MOST_PAIRS])
         split = [(split_words(src), split_words(tgt)) for src, tgt in plain]
@@ -82,10 +94,25 @@ class Annotator:
 
     @property
     def is_on(self) -> bool:
-        return self.config.is_on
+        return self.config.is_on or bool(self.context.src)
 
     def __call__(
         self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None = None
+    ) -> tuple[str, str]:
+        """The pair as `corpus.augment` changes it, behind the sentences before it or without them."""
+        if BREAK in src:
+            (src_before, src), (tgt_before, tgt) = out_of_context(src), out_of_context(tgt)
+            is_read = rng.random() < self.context.share
+            src, tgt = self._changed(src, tgt, rng, languages)
+            if not is_read:
+                return src, tgt
+            while src_before and not self.fits(in_context(src_before, src)):
+                src_before = src_before[1:]
+            return in_context(src_before, src), in_context(tgt_before[max(0, len(tgt_before) - len(src_before)) :], tgt)
+        return self._changed(src, tgt, rng, languages)
+
+    def _changed(
+        self, src: str, tgt: str, rng: random.Random, languages: tuple[str | None, str | None] | None
     ) -> tuple[str, str]:
         """The pair as `corpus.augment` changes it."""
         marked_src, marked_tgt = self.annotated(*self.config(src, tgt, rng, languages), rng)
@@ -236,13 +263,15 @@ def _read(text: str, *, tags_only: bool) -> TextAndCodes:
     return text_and_codes(items_of_line(text, tags_only=tags_only))
 
 
-def changed_pairs(source: PairSource, change: Callable[[str, str], tuple[str, str]]) -> PairSource:
-    """The pairs of a source as a method of an annotator changes them."""
+def changed_pairs(
+    source: PairSource, change: Callable[[str, str], tuple[str, str]], *, numbered: bool = False
+) -> PairSource:
+    """The pairs of a source as a method of an annotator changes them; `numbered`: the line of each is its number."""
 
     @dataclass(frozen=True)
     class Changed(PairSource):
         source: Any
-        type: str = change.__name__
+        type: str = f"{change.__name__}, numbered" if numbered else change.__name__
 
         def paths(self) -> dict[str, list[Path]]:
             return {"source": files_of(self.source)}
@@ -251,9 +280,9 @@ def changed_pairs(source: PairSource, change: Callable[[str, str], tuple[str, st
             return {"source": fingerprint(self.source)}
 
         def pairs(self) -> Iterator[Pair]:
-            for pair in self.source.pairs():
+            for number, pair in enumerate(self.source.pairs(), start=1):
                 src, tgt = change(pair.src, pair.tgt)
-                yield pair._replace(src=src, tgt=tgt)
+                yield pair._replace(src=src, tgt=tgt, line=number if numbered else pair.line)
 
         def unweighted(self) -> "Changed":
             return Changed(self.source.unweighted())

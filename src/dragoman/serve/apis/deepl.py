@@ -1,7 +1,7 @@
 """A subset of DeepL's API: texts, documents, glossaries, usage (developers.deepl.com, version 2).
 
-What our models cannot do is refused by its name (`REFUSED`, and a formality that is insisted on). `context`, a hint
-that DeepL may leave out of account too, is named in the answer's header X-Ignored-Parameters.
+What our models cannot do is refused by its name (`REFUSED`, and a formality that is insisted on). `context` is read
+by a run that has learnt that (`corpus.context`); of others the answer's header X-Ignored-Parameters names it.
 """
 
 import re
@@ -88,7 +88,9 @@ class Options(BaseModel):
 
 class TranslateRequest(Options):
     text: Annotated[Texts, Field(min_length=1, examples=[["Ich möchte ein Bier."]])]
-    context: str = Field("", description="A hint that changes nothing, which the answer's header says.")
+    context: str = Field(
+        "", description="What stands before the texts, for a run that has learnt to read it; else the header names it."
+    )
     tag_handling: Literal["", "xml", "html"] = ""
     tag_handling_version: Literal["", "v1", "v2"] = ""
     ignore_tags: TagNames = []
@@ -180,13 +182,15 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
     joined = given.split_sentences not in ("1", "true") and not given.tag_handling
     texts = [_LINE_END.sub(" ", text) for text in given.text] if joined else given.text
     choices = Choices(
-        given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given)
-    )
+        given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given),
+        context=given.context,
+    )  # fmt: skip
     work, load = planned(call, texts, src, tgt, choices)
 
     def answer(handle: RequestHandle) -> Response:
         records = []
-        for text, one in zip(given.text, work(handle), strict=True):
+        answers = work(handle)
+        for text, one in zip(given.text, answers, strict=True):
             made = one.item.best.text
             if given.preserve_formatting:
                 made = with_edges_of(text, made, tgt)
@@ -197,7 +201,7 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
                 record["model_type_used"] = "quality_optimized"
             records.append(record)
         response = respond({"translations": records})
-        if given.context:
+        if given.context and not any(call.server.service.reads_context(one.src, tgt) for one in answers):
             response.headers["X-Ignored-Parameters"] = "context"
         return response
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from torch import nn
 
 from dragoman import config
@@ -18,6 +19,7 @@ from dragoman.alignment.learnt_memory import LEXICON, copy_links
 from dragoman.config import Field, settings
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
+from dragoman.data.context import CorpusInContext, places
 from dragoman.data.random import hash64
 from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.data.stream_blocks import StreamBlocks
@@ -45,11 +47,12 @@ from dragoman.tasks.translation.origins import origins_of
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
+from dragoman.text.annotations import PIECES
 from dragoman.text.augment import Augment
 from dragoman.text.corpus import CorpusConfig, FilesSource, MixSource, Pair, Source
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS, spelling_of
-from dragoman.text.sources.base import PairSource, files_of, fingerprint
+from dragoman.text.sources.base import PairSource, digest, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
 from dragoman.text.tokenizers.base import UNK_ID
@@ -61,7 +64,7 @@ from dragoman.text.tokenizers.pair import (
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
-from dragoman.training.annotated_pairs import Annotator, changed_pairs, pieces_of
+from dragoman.training.annotated_pairs import Annotator, changed_pairs, pieces_of, taught_by
 from dragoman.training.distillation import DistillationConfig, Teachers
 from dragoman.training.guided_alignment import GuideConfig, GuidedAlignment, NoGuide, Projector
 from dragoman.training.loop import Trainer
@@ -118,11 +121,16 @@ class TranslationRecipe(RecipeSettings):
                 raise ValueError(f"model.alignment_head={list(head)}: the last layer and head are {last}")
         if self.guided_alignment.type != "none":
             self._check_guide()
-        if pieces := pieces_of(self.corpus.augment):
+        if pieces := pieces_of(self.corpus.augment, self.corpus.context):
             if isinstance(self.corpus.train, StreamSource):
                 raise ValueError(
-                    "corpus.augment.tags, terms, fuzzy: a stream is read while it is trained on; train on files"
+                    "corpus.augment.tags, terms, fuzzy, corpus.context: a stream is read while it is trained on; train "
+                    "on files"
                 )
+            if self.corpus.context.src and getattr(self.tokenizer, "languages", None):
+                raise ValueError("corpus.context: a document is of one direction; train on two languages")
+            if self.corpus.context.src and self.guided_alignment.type != "none":
+                raise ValueError("corpus.context: no links of words with sentences before; leave out guided_alignment")
             if self.corpus.augment.fuzzy and getattr(self.tokenizer, "languages", None):
                 raise ValueError("corpus.augment.fuzzy: a match is of one direction; train on two languages")
             with_symbols(self.tokenizer, pieces)
@@ -198,7 +206,7 @@ class TranslationJob(Job):
                 train_source = replace(without_leaks(plain, held_out, self.run_dir / "prepared"), source=train_source)
         leakless = train_source
         if isinstance(augment, Annotator):
-            train_source = changed_pairs(train_source, augment.with_tags)
+            train_source = changed_pairs(train_source, augment.with_tags, numbered=bool(corpus.context.src))
             valid = changed_pairs(valid, augment.without_tags)
             self.valid_pairs = list(valid.pairs())
         if self.ranks.is_first:
@@ -206,11 +214,24 @@ class TranslationJob(Job):
         self.tokenizers = _tokenizers(self.recipe, train_source, self.run_dir / TOKENIZER).between(
             corpus.src_lang, corpus.tgt_lang
         )
-        _check_pieces(self.tokenizers, pieces_of(corpus.augment))
+        _check_pieces(self.tokenizers, taught_by(corpus.augment, corpus.context))
         self.train, report = self._encode(split, train_source)
+        if corpus.context.src:
+            self.train = self._in_context(self.train)
         self.train_report = with_leaks(report, leakless)
         self.valid, self.valid_report = self._encode("valid", valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
+
+    def _in_context(self, train: IdCorpus) -> IdCorpus:
+        """The training pairs behind the sentences before them."""
+        corpus = self.recipe.corpus
+        left_out = (left_out_of(self.run_dir / "prepared") or {}) if corpus.leaks == "drop" else {}
+        numbered = enumerate(places(corpus.train, corpus.context.documents))
+        where = np.array([place for number, place in numbered if number not in left_out], dtype=np.int64)
+        longest = min(corpus.max_tokens, self.recipe.training.batch_tokens - 1)
+        found = CorpusInContext(train, where[train.lines - 1], corpus.context, self.tokenizers, longest)
+        say(f"corpus.context: {100 * found.share:.0f} % of the training pairs have a sentence before them")
+        return found
 
     def _keep_lexicon(self) -> None:
         """Write the word links by which matches are marked, those of a run whose tokenizer has their pieces too."""
@@ -291,7 +312,7 @@ class TranslationJob(Job):
             guide=self._guide(),
             augment=self._augment_that_fits(),
             origin=_origin(recipe.corpus.train),
-            unit="pair" if isinstance(recipe.corpus.train, MixSource) else "line",
+            unit="pair" if isinstance(recipe.corpus.train, MixSource) or recipe.corpus.context.src else "line",
             ranks=self.ranks,
             stream=blocks,
         )
@@ -321,6 +342,8 @@ class TranslationJob(Job):
             more["corpus.leaks"] = hashlib.sha256(tests.encode()).hexdigest()
         guided = self.recipe.guided_alignment.contents()
         more |= {f"guided_alignment.{setting}": digest for setting, digest in guided.items()}
+        if corpus.context.documents:
+            more["corpus.context.documents"] = digest([find(corpus.context.documents)])
         return {**super().identity(), **more}
 
     def _teachers(self) -> Teachers:
@@ -341,12 +364,13 @@ class TranslationJob(Job):
     def augment(self) -> Augment:
         """The changes of training pairs; pieces need the links of words, which are learnt first."""
         corpus: Any = self.recipe.corpus
-        if not pieces_of(corpus.augment):
+        if not (taught := taught_by(corpus.augment, corpus.context)):
             return corpus.augment
-        say("learning the links of words for corpus.augment")
+        if taught != ["context"]:
+            say("learning the links of words for corpus.augment")
         pairs, normalize = corpus.train.unweighted().pairs(), NORMALIZERS[corpus.normalize]
         texts = ((normalize(pair.src), normalize(pair.tgt)) for pair in pairs)
-        return Annotator.of_pairs(corpus.augment, texts, corpus.tgt_lang)
+        return replace(Annotator.of_pairs(corpus.augment, texts, corpus.tgt_lang), context=corpus.context)
 
     def _augment_that_fits(self) -> Augment:
         """The changes of training pairs, which add nothing that makes a source too long for a batch."""
@@ -558,16 +582,20 @@ def _tokenizers(recipe: TranslationRecipe, train: PairSource, directory: Path) -
         files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
         made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     sides = (lambda: _texts(recipe, train, "src")), (lambda: _texts(recipe, train, "tgt"))
-    tokenizer = with_symbols(recipe.tokenizer, pieces_of(corpus.augment))
+    tokenizer = with_symbols(recipe.tokenizer, pieces_of(corpus.augment, corpus.context))
     return kept_tokenizers(directory, made_from, tokenizer, *sides)
 
 
-def _check_pieces(tokenizers: TokenizerPair, pieces: Sequence[str]) -> None:
+def _check_pieces(tokenizers: TokenizerPair, taught: Sequence[str]) -> None:
     """Raises DragomanError where the vocabulary of another run has no pieces for what is to be learnt."""
-    if any(side.id_of(piece) == UNK_ID for side in (tokenizers.src, tokenizers.tgt) for piece in pieces):
+    sides = tokenizers.src, tokenizers.tgt
+    missing = [name for name in taught if any(side.id_of(piece) == UNK_ID for side in sides for piece in PIECES[name])]
+    if missing:
+        settings = ", ".join("corpus.context" if name == "context" else f"corpus.augment.{name}" for name in missing)
+        more = f" (and {', '.join(missing[1:])})" if missing[1:] else ""
         raise Error.CONFLICT(
-            "corpus.augment: the vocabulary that this run begins with has no pieces for it",
-            "give it some: `dragoman vocabulary RUN NEW --teach tags`, and train from NEW",
+            f"{settings}: the vocabulary that this run begins with has no pieces for it",
+            f"give it some: `dragoman vocabulary RUN NEW --teach {missing[0]}`{more}, and train from NEW",
         )
 
 

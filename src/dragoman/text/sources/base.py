@@ -28,6 +28,8 @@ class Pair(NamedTuple):
     """True for a translation of which its file says so."""
     changed: str = ""
     """Time of the last change, where the file has it; later ones sort behind earlier ones."""
+    document: str = ""
+    """The name of the document that it stands in, where the file says so."""
 
 
 class Source:
@@ -46,7 +48,7 @@ class Source:
 
         A corpus that was moved or is named by another path is the same corpus. Nothing for what the program makes.
         """
-        return {setting: _digest(paths) for setting, paths in self.paths().items()}
+        return {setting: digest(paths) for setting, paths in self.paths().items()}
 
 
 class PairSource(Source, ABC):
@@ -135,7 +137,8 @@ def check_one_line(text: str, file: Path, line: int, field: str = "") -> None:
         )
 
 
-def _digest(files: list[Path]) -> str:
+def digest(files: list[Path]) -> str:
+    """SHA-256 (hex) of the bytes of files, one after another."""
     total = hashlib.sha256()
     for path in files:
         archive = container(path)

@@ -23,6 +23,8 @@ class JsonlSource(SingleFileSource):
     path: str  #: The file, plain or `.gz`.
     src_key: str = "src"  #: Key of the source.
     tgt_key: str = "tgt"  #: Key of the target.
+    document_key: str | None = None
+    """Key of the name of a pair's document, for `corpus.context`; null: the file is one."""
 
     def __post_init__(self) -> None:
         if self.src_key == self.tgt_key:
@@ -43,7 +45,8 @@ class JsonlSource(SingleFileSource):
             if not isinstance(record, dict):
                 raise Error.WRONG_SHAPE(f"expected a JSON object, found {_json_type(record)}", file=path, line=number)
             src, tgt = (text_of(record, key, path, number) for key in (self.src_key, self.tgt_key))
-            yield Pair(number, src, tgt)
+            document = "" if self.document_key is None else text_of(record, self.document_key, path, number)
+            yield Pair(number, src, tgt, document=document)
 
 
 def _distinct(items: list[tuple[str, Any]]) -> dict[str, Any]:

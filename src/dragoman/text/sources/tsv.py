@@ -26,6 +26,8 @@ class TsvSource(SingleFileSource):
     score_column: Annotated[int, Field(ge=1)] | None = None
     """Column of a score, as Bicleaner and OpusCleaner add it."""
     min_score: float | None = None  #: The least score of a pair that is read.
+    document_column: Annotated[int, Field(ge=1)] | None = None
+    """Column that names the document of a pair, for `corpus.context`; null: the file is one."""
     weighted: bool = False  #: The score is also how often the pair comes in an epoch (0.5: in every other).
 
     def __post_init__(self) -> None:
@@ -53,7 +55,7 @@ class TsvSource(SingleFileSource):
         say_left_out(self, below, read, f"below min_score {self.min_score}")
 
     def _scored(self, path: Path) -> Iterator[tuple[Pair, float]]:
-        needed = max(self.src_column, self.tgt_column, self.score_column or 0)
+        needed = max(self.src_column, self.tgt_column, self.score_column or 0, self.document_column or 0)
         expected = 0
         for number, line in enumerate(read_lines(path), start=1):
             columns = line.split("\t")
@@ -78,7 +80,8 @@ class TsvSource(SingleFileSource):
                 raise Error.OUT_OF_RANGE(
                     f"a weight of {score:g}", f"give one from 0 to {MAX_WEIGHT:g}", file=path, line=number
                 )
-            yield Pair(number, src, tgt), score
+            document = "" if self.document_column is None else columns[self.document_column - 1]
+            yield Pair(number, src, tgt, document=document), score
 
 
 def _number(text: str, path: Path, line: int, column: int) -> float:

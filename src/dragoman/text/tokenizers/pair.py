@@ -99,7 +99,9 @@ def with_symbols(config: Any, symbols: Sequence[str]) -> Any:
         return replace(config, src=with_symbols(config.src, symbols), tgt=with_symbols(config.tgt, symbols))
     own = getattr(config, "user_defined_symbols", None)
     if own is None:
-        raise ValueError(f"corpus.augment: tokenizer {{type: {config.type}}} takes no symbols; take sentencepiece")
+        raise ValueError(
+            f"corpus.augment, corpus.context: tokenizer {{type: {config.type}}} takes no symbols; take sentencepiece"
+        )
     return replace(config, user_defined_symbols=list(dict.fromkeys([*own, *symbols])))
 
 
