@@ -29,6 +29,7 @@ OTHERS = [
     "open⟦1⟧⟦2⟧ the⟦/2⟧ file⟦/1⟧ now.",
     "⟦term⟧ open⟦as⟧ öffnen⟦/term⟧ the⟦16⟧ file⟦/16⟧ now.⟦memory⟧ jetzt die Datei.",
 ]
+LEARNT = ("tags", "terms", "fuzzy")
 CUT = [
     *OTHERS, "⟦1/⟧", "open,⟦1⟧ the file⟦/1⟧!", "打开⟦1⟧文件⟦/1⟧。", "open⟦1⟧file⟦/1⟧now", "  open ⟦1⟧  the ⟦/1⟧ file ",
     "⟦0⟧ open ⟦x⟧ ⟦17⟧", "open the <s> file⟦1⟧ </s>⟦/1⟧", "⟦ 1 ⟧ open", "⟦1⟧⟦1⟧⟦1⟧", "a⟦1⟧\u00a0b⟦/1⟧", "⟦⟦1⟧⟧ x",
@@ -79,7 +80,7 @@ def test_ctranslate2_cuts_and_translates_sources_with_pieces_alike(folder: Path,
     pieces = sentencepiece.SentencePieceProcessor(str(folder / "mine-ct2/tokenizer/shared/sentencepiece.model"))
     model = ctranslate2.Translator(str(folder / "mine-ct2"))
     known = set(json.loads((folder / "mine-ct2/shared_vocabulary.json").read_text(encoding="utf-8")))
-    assert {piece for of_setting in PIECES.values() for piece in of_setting} < known
+    assert {piece for setting in LEARNT for piece in PIECES[setting]} < known
     for beam_size in (1, 5):
         sources = [*TABLE, *OTHERS[:2], *OTHERS[3:]]  # two codes at one place: docs/log.md
         ours = run.with_decoding(beam_size=beam_size).translate(sources)
@@ -97,7 +98,7 @@ def test_an_export_that_is_imported_has_learnt_what_the_run_had(
 ) -> None:
     back = import_model(folder / name, tmp_path / "back")
     search = SearchTranslator.load(back, device="cpu")
-    assert all(has_learnt(setting, search.tokenizers) for setting in PIECES)
+    assert all(has_learnt(setting, search.tokenizers) for setting in LEARNT)
     words = ["close", "the", "window", "now"], ["jetzt", "das", "Fenster", "schließen"]
     assert links_of_run(back)(*words) == links_of_run(RUN)(*words) != []
     assert search.translate([*TABLE, *OTHERS]) == run.translate([*TABLE, *OTHERS])
