@@ -155,7 +155,7 @@ def test_a_shortlist_has_the_pieces_that_plain_pairs_lack(plain: dragoman.Transl
     for piece in CODE_PIECES:
         assert copied[tokenizers.src.id_of(piece)] == tokenizers.tgt.id_of(piece)
     assert copied[tokenizers.src.id_of("▁die")] == tokenizers.tgt.id_of("▁die")  # of a term
-    assert all(has_learnt(name, tokenizers) for name in PIECES)
+    assert all(has_learnt(name, tokenizers) for name in PIECES if name != "context")
 
 
 def test_the_benchmark_of_speed_has_lines_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
