@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.errors import raises_error
+from tests.scripts import script
 from typer.testing import CliRunner
 
 import dragoman
@@ -474,3 +475,39 @@ def test_settings_that_do_not_go_together(tmp_path: Path, change: dict[str, Any]
         inner[last] = value
     with pytest.raises(DragomanError, match=word):
         parse(TranslationRecipe, settings)
+
+
+def test_the_tables_of_what_the_sentences_before_decide(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = script("benchmarks/context.py")
+    files = [str(tmp_path / name) for name in ("test.en", "test.de", "test.ids")]
+    columns = zip(*((*pair, f"page {n}\tline") for n, page in enumerate(DOCUMENTS[:6]) for pair in page), strict=True)
+    for file, lines in zip(files, columns, strict=True):
+        Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    cases = str(tmp_path / "cases.jsonl")
+    benchmark.main(["make", *files, cases])
+    benchmark.main(["score", str(run), cases])
+    benchmark.main(["pages", str(run), *files])
+    made, *rows = [line for line in capsys.readouterr().out.splitlines() if "---" not in line]
+    assert made == f"{cases}: {{'pronoun': 12}} in 6 pages"
+    _, pronouns, head, *pages = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    assert pronouns[:2] == ["pronoun", "12"]
+    assert pronouns[3] == "100.0 %"
+    assert float(pronouns[2].split()[0]) < 100
+    assert head[1:3] == ["BLEU", "chrF"]
+    assert [row[0] for row in pages] == ["the translators", "none", "previous"]
+    assert float(pages[0][1]) == float(pages[2][1]) == 100 > float(pages[1][1])
+
+
+def test_a_term_is_that_of_the_sentence_before() -> None:
+    benchmark = script("benchmarks/context.py")
+    train = [("the array is long", "das Feld ist lang"), ("the array is short", "die Matrix ist kurz")] * 20
+    train += [("the is", "das ist"), ("the is", "die ist")] * 20
+    benchmark.USUAL = 0
+    known = benchmark.Words(train)
+    assert sorted(known.two("array")) == ["Feld", "Matrix"]
+    pages = [[("the array is long", "das Feld ist lang"), ("the array is long", "das Feld ist lang")]]
+    [case] = benchmark.cases_of(pages, known, ("en", "de"), 2)
+    assert (case.kind, case.others) == ("term", ["das Matrix ist lang"])
+    assert benchmark.alike(pages, known) == (2, 2)
