@@ -511,3 +511,25 @@ def test_a_term_is_that_of_the_sentence_before() -> None:
     [case] = benchmark.cases_of(pages, known, ("en", "de"), 2)
     assert (case.kind, case.others) == ("term", ["das Matrix ist lang"])
     assert benchmark.alike(pages, known) == (2, 2)
+
+
+def test_texts_whose_model_reads_no_translations_are_searched_for_at_once(translator: Translator) -> None:
+    pipeline = replace(translator.pipeline, context=(1, 0))
+    alone = [
+        pipeline.texts([text], documents=[[Said(before, "")] if before else []])[0].items
+        for before, text in itertools.pairwise(["", *LINES])
+    ]
+    document: list[Said] = []
+    together = pipeline.texts(LINES, documents=[document] * len(LINES))
+    assert [one.items for one in together] == alone
+    assert [one.src for one in document] == LINES
+    asked: list[int] = []
+
+    def counted(stage: NBest) -> NBest:
+        return lambda sentences: (asked.append(len(sentences)), stage(sentences))[1]
+
+    units = list(Document("\n".join(LINES).encode(), FORMATS["txt"], Options("a.txt", ("en", "de"))).texts())
+    translate = DocumentTranslator(pipeline, counted)
+    translated = [*translate(units[:1]), *translate(units[1:])]
+    assert translated == [(items[0].text,) for items in alone]
+    assert asked == [1, len(LINES) - 1]

@@ -18,7 +18,7 @@ from dragoman.formats.base import Code, Item, Unit, plain
 from dragoman.inference.translation import NBest, Translation
 from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.carried_codes import CarriedCodes, Plan, codes_of_sentences
-from dragoman.pipeline.in_context import Asking, Before, Said, question, together, without_markup
+from dragoman.pipeline.in_context import Asking, Before, Said, before_each, question, together, without_markup
 from dragoman.pipeline.pipeline import Pipeline, by_context
 from dragoman.pipeline.splitter import Joined, each_for_itself
 from dragoman.pipeline.splitter import Piece as SentencePiece
@@ -114,7 +114,14 @@ class DocumentTranslator:
         pieces = [splitter.pieces(text, [at for at, _ in codes]) for text, codes, _ in read]
         if self.pipeline.context[0]:
             pieces = list(map(each_for_itself, pieces))
-            [ordered] = together(self.by_sentence, [self._in_order(read, pieces)])
+            if self.pipeline.context[1]:
+                works = [self._in_order(read, pieces, self.before)]
+            else:
+                before = before_each(self.before, pieces, self.pipeline.context[0])
+                works = [
+                    self._in_order([one], [own], first) for one, own, first in zip(read, pieces, before, strict=True)
+                ]
+            ordered = list(itertools.chain.from_iterable(together(self.by_sentence, works)))
             carried, found = [row for row, _ in ordered], [of_text for _, of_text in ordered]
         else:
             carried = self._carried(read, pieces)
@@ -165,21 +172,25 @@ class DocumentTranslator:
         return {text: items[0] for text, items in zip(wanted, made, strict=True)}
 
     def _in_order(
-        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+        self,
+        read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]],
+        pieces: Sequence[Sequence[SentencePiece]],
+        document: Before,
     ) -> "Asking[list[tuple[CarriedCodes | None, dict[str, Translation]]]]":
-        """As `_carried` and `_of_sentences`, of each text: sentence by sentence, each read with those before it."""
+        """As `_carried` and `_of_sentences`, of each text: sentence by sentence, each read with those before it in the
+        document, which it is added to."""
         results = []
         plans = self._plans(read, pieces) if self.pipeline.carries_codes else [None] * len(read)
         for plan, of_text in zip(plans, pieces, strict=True):
-            row, before = None, [*self.before]
+            row, before = None, [*document]
             if plan is not None:
                 found = yield from self._behind(before, of_text, plan.coded)
                 row = None if found is None else plan.carried(found)
             if row is None:
-                before = [*self.before]
+                before = [*document]
                 found = yield from self._behind(before, of_text, {})
             assert found is not None, "a sentence without codes loses none"
-            self.before = before[-self.pipeline.context[0] :]
+            document[:] = before[-self.pipeline.context[0] :]
             results.append((row, found))
         return results
 

@@ -84,6 +84,16 @@ def in_order(before: Before, pieces: Sequence[Piece], count: int) -> Asking[dict
     return found
 
 
+def before_each(document: Before, texts: Sequence[Sequence[Piece]], count: int) -> list[Before]:
+    """The last `count` sentences before each text of a document, without translations; those of the texts are added to
+    it. A model that reads no translations needs none, so that all texts can be searched for at once."""
+    result = []
+    for pieces in texts:
+        result.append(document[-count:])
+        document += [Said(without_markup(piece.text), "") for piece in pieces if piece.is_text]
+    return result
+
+
 def answers(pipeline: Any, questions: Sequence[str]) -> list[list[Translation]]:
     """The translations of sentences that are written by `question`."""
     read = [json.loads(one) for one in questions]

@@ -37,7 +37,7 @@ from dragoman.pipeline.capitals import in_lower_case
 from dragoman.pipeline.chinese import Conversion
 from dragoman.pipeline.confidence import Calibration, with_confidence
 from dragoman.pipeline.guarded import GuardedTranslator
-from dragoman.pipeline.in_context import Asking, Before, Said, answers, in_order, together, without_markup
+from dragoman.pipeline.in_context import Asking, Before, Said, answers, before_each, in_order, together, without_markup
 from dragoman.pipeline.invisible import as_it_looks
 from dragoman.pipeline.learnt_matches import LearntMatches
 from dragoman.pipeline.memory import KNOWN, Memory, from_memory
@@ -249,6 +249,13 @@ class Pipeline:
         rows: dict[int, list[int]] = {}
         for row, document in enumerate(documents):
             rows.setdefault(id(document), []).append(row)
+        if not self.context[1]:
+            documents = [*documents]
+            for own in rows.values():
+                before = before_each(documents[own[0]], [pieces[row] for row in own], self.context[0])
+                for row, one in zip(own, before, strict=True):
+                    documents[row] = one
+            rows = {row: [row] for row in range(len(pieces))}
 
         def of_document(rows: Sequence[int]) -> Asking[list[dict[str, list[Translation]]]]:
             results = []
