@@ -367,11 +367,11 @@ def test_a_large_file_is_hashed_once(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
     path.write_text("some words of a file\n")
     with digests.remembered(tmp_path / "digests.json"):
-        first = base._digest([path])
+        first = base.digest([path])
     monkeypatch.setattr(digests, "_known", {})
     with digests.remembered(tmp_path / "digests.json"):
         monkeypatch.setattr(digests.hashlib, "file_digest", None)
-        assert base._digest([path]) == first
+        assert base.digest([path]) == first
     monkeypatch.undo()
     path.write_text("other words of a file\n")
-    assert base._digest([path]) != first
+    assert base.digest([path]) != first

@@ -127,7 +127,6 @@ def _like(word: str, part: str, language: str) -> str:
     return capitalized(part, language) if word[0].isupper() else part
 
 
-@functools.cache
 def _known(language: str) -> Callable[[str], bool] | None:
     """The check whether simplemma's dictionary has a word; None as for `_lemmatizer`."""
     if _lemmatizer(language) is None:
