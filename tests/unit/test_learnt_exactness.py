@@ -176,6 +176,7 @@ def test_words_that_do_not_begin_alike_are_no_forms_and_ask_no_dictionary(monkey
         return {"betrachtungen": "betrachten"}.get(word, word)
 
     monkeypatch.setattr(inflection, "_lemmatizer", lambda language: lemma)
+    monkeypatch.setattr(inflection, "_known", lambda language: None)
     german = inflection.Inflection("de")
     assert not german.are_forms("Tabelle", "Ausgabe")
     assert german.are_forms("Tabelle", "Tabellen")
