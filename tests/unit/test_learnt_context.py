@@ -26,6 +26,7 @@ from dragoman.data.context import CorpusInContext, places
 from dragoman.data.store import prepare
 from dragoman.errors import DragomanError, Error
 from dragoman.experiments.vocabulary import Wanted, change_vocabulary
+from dragoman.export.model_card import card
 from dragoman.formats.base import Options
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import NBest
@@ -283,6 +284,10 @@ def test_a_run_is_taught_context_and_goes_on_with_it(run: Path, tmp_path: Path) 
     files = [str(tmp_path / f"train.{name}") for name in ("en", "de")]
     kept = fine_tuning_recipe(str(run), *files, str(tmp_path / "tuned"), languages=("en", "de"))
     assert parse(TranslationRecipe, kept).corpus.context == ContextConfig(src=1, tgt=1)
+
+
+def test_the_model_card_says_what_is_read(run: Path) -> None:
+    assert "`The pump runs.⟦break⟧ It is red.`, in a share of 0.8 of the training pairs (`corpus.context`)" in card(run)
 
 
 def test_a_document_is_translated_in_steps_as_at_once(translator: Translator) -> None:

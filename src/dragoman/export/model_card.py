@@ -60,8 +60,13 @@ LEARNT = {
         "Open the file.⟦memory⟧ Die Datei⟦other⟧ schließen⟦/other⟧.",
         "`dragoman translate --memory FILE` writes them",
     ),
+    "context": (
+        "Sentences before",
+        "The pump runs.⟦break⟧ It is red.",
+        "`dragoman translate` writes them for documents, `dragoman translate RUN --context previous` for lines",
+    ),
 }
-"""Of each setting of `corpus.augment` whose pieces a model learns: its name, a sentence as it is read, its writer."""
+"""Of each setting whose pieces a model learns: its name, a sentence as it is read, its writer."""
 METRICS_OF_HUB = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "accuracy": "accuracy", "macro_f1": "macro F1"}
 """Figures that the card has, by the field of the log's event."""
 
@@ -133,11 +138,19 @@ def card(run_dir: str | Path, export: str = "") -> str:
 
 
 def _learnt(run: Path, settings: Mapping[str, Any]) -> list[tuple[str, str, str, str, float]]:
-    """(setting, the words of LEARNT, share of the training pairs) of all whose pieces the vocabulary of a run has."""
+    """(setting of `corpus`, the words of LEARNT, share of the training pairs) of all whose pieces a run has."""
     if settings.get("task", "translation") != "translation" or not (run / TOKENIZER / "tokenizers.json").is_file():
         return []
-    tokenizers, shares = load_tokenizers(run / TOKENIZER), settings.get("corpus", {}).get("augment") or {}
-    return [(name, *said, shares.get(name, 0.0)) for name, said in LEARNT.items() if has_learnt(name, tokenizers)]
+    tokenizers, corpus = load_tokenizers(run / TOKENIZER), settings.get("corpus", {})
+    context = corpus.get("context") or {}
+    shares = {f"augment.{name}": share for name, share in (corpus.get("augment") or {}).items()}
+    shares["context"] = context.get("share", 0.0) if context.get("src") else 0.0
+    names = {name: "context" if name == "context" else f"augment.{name}" for name in LEARNT}
+    return [
+        (names[name], *said, shares.get(names[name], 0.0))
+        for name, said in LEARNT.items()
+        if has_learnt(name, tokenizers)
+    ]
 
 
 def _yaml(value: Any) -> str:
