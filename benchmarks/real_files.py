@@ -259,7 +259,7 @@ class Observed(DocumentTranslator):
         search: Any = Nonsense(written)
         stage = GuardedTranslator(search, guard=False, warn=False, splitter=splitter)
         pipeline: Any = SimpleNamespace(
-            splitter=splitter, by_sentence=stage.n_best, own=search, carries_codes=False, memory=None
+            splitter=splitter, by_sentence=stage.n_best, own=search, carries_codes=False, context=(0, 0), memory=None
         )
         super().__init__(pipeline)
 
