@@ -35,7 +35,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference.scoring import score
 from dragoman.pipeline.sentence_pairs import sentence_pairs
 from dragoman.pipeline.translator import Translator
-from dragoman.text.annotations import BREAK
+from dragoman.text.annotations import in_context
 from dragoman.text.lines import read_lines
 from dragoman.text.words import split_words, words
 
@@ -179,9 +179,7 @@ def _log_prob(translator: Translator, case: Case, tgt: str, count: tuple[int, in
     is in it, and the same for all that are compared."""
     for num_src in range(min(count[0], len(case.before)), -1, -1):
         sides = [case.before[len(case.before) - number :] for number in (num_src, min(count[1], num_src))]
-        pair = [
-            " ".join([*(one[side] + BREAK for one in sides[side]), own]) for side, own in enumerate((case.src, tgt))
-        ]
+        pair = [in_context([one[side] for one in sides[side]], own) for side, own in enumerate((case.src, tgt))]
         try:
             return score(translator.search, [(pair[0], pair[1])])[0].log_prob
         except DragomanError:  # too long: fewer sentences before

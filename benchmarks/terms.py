@@ -28,7 +28,7 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.learnt_terms import inflected
 from dragoman.text.lines import read_lines
 from dragoman.text.lookup import words_like
-from dragoman.text.words import words
+from dragoman.text.words import split_words, words
 from dragoman.training.annotated_terms import TermAnnotator
 
 LONGEST = 2
@@ -67,12 +67,12 @@ class Phrases:
     """The phrases of pairs that translate each other, as the terms of training are chosen."""
 
     def __init__(self, pairs: Pairs, language: str) -> None:
-        split = [(texts(src), texts(tgt)) for src, tgt in pairs]
+        split = [(split_words(src), split_words(tgt)) for src, tgt in pairs]
         self.aligner, self.annotator = WordAligner(split), TermAnnotator.of_words(split, language)
 
     def terms(self, src: str, tgt: str) -> list[Term]:
         """All terms of a pair that its training could annotate."""
-        links = WordLinks(self.aligner.links(texts(src), texts(tgt)))
+        links = WordLinks(self.aligner.links(split_words(src), split_words(tgt)))
         pair = Aligned(src, tgt, words(src), words(tgt), links)
         found = []
         for start in range(len(pair.src_words)):
@@ -83,10 +83,6 @@ class Phrases:
                     lemma = self.annotator.target(pair, phrase)
                     found.append(Term(src[pair.src_words[start].start : pair.src_words[end - 1].end], lemma, form))
         return found
-
-
-def texts(text: str) -> list[str]:
-    return [text[slice(*word)] for word in words(text)]
 
 
 def cases(train: Pairs, test: Pairs, languages: tuple[str, str], size: int) -> list[Case]:
