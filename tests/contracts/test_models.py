@@ -124,6 +124,20 @@ def test_step_equals_decode_at_every_position(build: Any) -> None:
             torch.testing.assert_close(logits, at_once[:, position], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("beam", [1, 3, 9])
+def test_a_search_goes_on_from_what_was_read_at_once(build: Any, beam: int) -> None:
+    model, batch = build().eval(), collate(PAIRS)
+    with torch.no_grad():
+        memory = model.encode(batch.src, batch.src_mask)
+        at_once = model.decode(batch.tgt_in, memory)
+        state = model.start_search(memory, beam, batch.tgt_in[:, :2])
+        state = state.reorder(torch.arange(len(PAIRS)).repeat_interleave(beam))
+        for position in range(2, batch.tgt_in.size(1)):
+            logits, state = model.decode_step(batch.tgt_in[:, position].repeat_interleave(beam), state)
+            expected = at_once[:, position].repeat_interleave(beam, dim=0)
+            torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+
+
 def test_step_leaves_the_state_it_was_given_unchanged(build: Any) -> None:
     model, batch = build().eval(), collate(PAIRS)
     with torch.no_grad():

@@ -311,10 +311,27 @@ def test_codes_terms_and_the_memory_go_with_it(translator: Translator) -> None:
     assert translator.translate(["<b>The pump runs.</b> It is red."]) == ["<b>Die Pumpe läuft.</b> Sie ist rot."]
 
 
-def test_a_search_that_forbids_repetition_reads_nothing_before(translator: Translator) -> None:
-    search = translator.search.searched_by(ReadingContext((Said("The pump runs.", "Die Pumpe läuft."),), (1, 1), None))
-    assert search.translate(["It is red."]) == ["Sie ist rot."]
-    assert search.translate(["It is red."], no_repeat_ngram=3) == translator.search.translate(["It is red."])
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"no_repeat_ngram": 2},
+        {"repetition_penalty": 1.2},
+        {"coverage_penalty": 0.2},
+        {"beam_size": 1},
+        {"beam_size": 9},
+        {"sampling": {"samples": 2, "temperature": 0.01}},
+    ],
+    ids=str,
+)
+def test_every_search_goes_on_from_what_was_read(translator: Translator, decoding: dict[str, Any]) -> None:
+    """Rules against repetition look at the sentence alone: the words of those before may come again."""
+    for before, expected in (
+        (Said("The pump is new.", "Die Pumpe ist neu."), "Sie ist neu."),
+        (Said("The motor is new.", "Der Motor ist neu."), "Er ist neu."),
+    ):
+        search = translator.search.searched_by(ReadingContext((before,), (1, 1), None))
+        found = search.n_best(["It is new."] * 3, **decoding)
+        assert [items[0].text for items in found] == [expected] * 3
 
 
 def test_only_what_fits_is_read(translator: Translator) -> None:
@@ -323,13 +340,14 @@ def test_only_what_fits_is_read(translator: Translator) -> None:
     reading = ReadingContext(before, (2, 1), None)
     [part] = [reading._part(translator.search, one) for one in parts]
     assert translator.tokenizers.src.decode(part.ids) == "The pump runs.⟦break⟧ It is red."
-    assert translator.tokenizers.tgt.decode(part.prefix) == "Die Pumpe läuft.⟦break⟧"
+    assert translator.tokenizers.tgt.decode(part.read) == "Die Pumpe läuft.⟦break⟧"
     assert part.ids == translator.tokenizers.src.encode("The pump runs.⟦break⟧ It is red.")
     strange = ReadingContext((Said("The pump runs.", "Die Pumpe läuft 水."),), (1, 1), None)
     assert [strange._part(translator.search, one).ids for one in parts] == [one.ids for one in parts]
     only_src = ReadingContext((Said("The pump runs.", "Die Pumpe läuft 水."),), (1, 0), None)
     [part] = [only_src._part(translator.search, one) for one in parts]
     assert translator.tokenizers.src.decode(part.ids) == "The pump runs.⟦break⟧ It is red."
+    assert not part.read
     assert not part.prefix
 
 

@@ -18,10 +18,11 @@ from dragoman.cli.options import (
     text_output,
 )
 from dragoman.inference import scoring
-from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import Progress
 from dragoman.runs.directory import check_run_dir
 from dragoman.text.corpus import FilesSource
+from dragoman.text.lines import STREAM_LINES
 
 
 def score(

@@ -25,7 +25,6 @@ from dragoman.cli.options import (
 from dragoman.errors import Error
 from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
-from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
 from dragoman.pipeline.files import FileOptions, run_on_files
@@ -33,7 +32,7 @@ from dragoman.pipeline.lines import Form, identity, translate_lines, translating
 from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import WarningKind, doubts
-from dragoman.text.lines import COMPRESSIONS, in_chunks
+from dragoman.text.lines import COMPRESSIONS, STREAM_LINES, in_chunks
 
 IN_DOUBT = 3
 """Exit code of `--guard=fail`."""

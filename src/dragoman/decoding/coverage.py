@@ -55,18 +55,23 @@ def rank_by_coverage(
     src_mask: Bool[Tensor, "batch src_len"],
     hypotheses: Sequence[Sequence[Hypothesis]],
     beta: float,
+    read: Int[Tensor, "batch read_len"] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Add each hypothesis' penalty, times beta, to its score, and put the best first."""
+    """Add each hypothesis' penalty, times beta, to its score, and put the best first. `read`: tokens that stand before
+    the hypotheses of each sentence, `<s>` first."""
     found: list[list[Hypothesis]] = []
     for row, of_sentence in enumerate(hypotheses):
         # A batch of its own for each sentence: nothing depends on its neighbours.
         lengths = [len(item.ids) + (not item.cut) for item in of_sentence]  # a cut one has no </s> to look for
         longest = max(lengths)
-        tgt_in = torch.full((len(of_sentence), longest), SPECIALS.pad_id, device=src.device)
+        before = [SPECIALS.bos_id] if read is None else read[row].tolist()
+        tgt_in = torch.full((len(of_sentence), len(before) - 1 + longest), SPECIALS.pad_id, device=src.device)
         for place, item in enumerate(of_sentence):
-            tgt_in[place, : 1 + len(item.ids)] = torch.tensor([SPECIALS.bos_id, *item.ids][:longest], device=src.device)
+            ids = [*before, *item.ids][: tgt_in.size(1)]
+            tgt_in[place, : len(ids)] = torch.tensor(ids, device=src.device)
         count = len(of_sentence)
         attention = cross_attention(model, src[row].expand(count, -1), src_mask[row].expand(count, -1), tgt_in)
+        attention = attention[:, len(before) - 1 :]
         scored = [
             dataclasses.replace(item, score=item.score + beta * coverage(weights[:length], src_mask[row]))
             for item, weights, length in zip(of_sentence, attention, lengths, strict=True)

@@ -3,7 +3,7 @@ for several."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool, Int
@@ -51,6 +51,7 @@ def begin(
     terms: Sequence[Terms] | None = None,
     glue: Bool[Tensor, " vocab"] | None = None,
     watch: Callable[[BeamStep], None] | None = None,
+    read: Int[Tensor, "batch read_len"] | None = None,
 ) -> Search:
     """The search of a batch, for `search_together`; it reads its source when its turn comes. A beam of 1 is greedy.
 
@@ -58,41 +59,61 @@ def begin(
     where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
     sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
     do not follow one. With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked
-    for; nor can they with `config.diversity`. `watch` is shown the steps of a beam.
+    for; nor can they with `config.diversity`. `watch` is shown the steps of a beam. `read`: tokens that stand before
+    each sentence's hypotheses, `<s>` first, and are no part of them: the model reads them at once.
     """
     batch = src.size(0)
     if batch == 0:
         return []
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
-    if model.max_target_length is not None:
-        max_lengths = max_lengths.clamp(max=model.max_target_length)
+    longest = model.max_target_length
+    if longest is not None:
+        longest -= 0 if read is None else read.size(1) - 1
+        max_lengths = max_lengths.clamp(max=longest)
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     # The last sentence again, until the rows of the encoder are a multiple of ROW_MULTIPLE; and those of a step, where
     # the model does not see to that.
     rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
-    state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot)
+    before = None if read is None else read[rows, :-1]  # the last is what the first step goes on from
+    state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot, before)
     num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
     spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
     begun = (state, wanted, limits, spare, all_rules)
+    last = None if read is None else read[rows[:num_slots], -1]
     if config.sampling is not None:
         if terms is not None:
             raise Error.CONFLICT("terms that a translation must hold are searched for, not drawn", "leave the sampling")
-        return (yield from sample_search(*begun, [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)]))
+        sources = [ids[mask].tolist() for ids, mask in zip(src, src_mask, strict=True)]
+        return (yield from _behind(last, sample_search(*begun, sources)))
     if terms is not None:
         if config.diversity:
             raise Error.CONFLICT("terms that a translation must hold divide the beam already", "set diversity to 0")
-        found = yield from constrained_search(*begun, terms, glue, model.max_target_length)
+        searching = constrained_search(*begun, terms, glue, longest)
     elif config.beam_size == 1:
-        found = yield from greedy_search(*begun)
+        searching = greedy_search(*begun)
     else:
-        found = yield from beam_search(*begun, watch)
+        searching = beam_search(*begun, watch)
+    found = yield from _behind(last, searching)
     if config.coverage_penalty:
-        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty)
+        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)
     return [of_sentence[: config.n_best] for of_sentence in found]
+
+
+def _behind(last: Int[Tensor, " slots"] | None, search: Search) -> Search:
+    """The search, whose first step goes on from the `last` token that stands before each slot instead of `<s>`."""
+    if last is None:
+        return (yield from search)
+    start, state = next(search)
+    asked = last.repeat_interleave(len(start) // len(last)), state
+    while True:
+        try:
+            asked = search.send((yield asked))
+        except StopIteration as done:
+            return cast(list[list[Hypothesis]], done.value)
 
 
 def default_max_lengths(src_mask: Bool[Tensor, "batch src_len"], config: DecodingConfig) -> Int[Tensor, " batch"]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dragoman.config import to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import Error, writing
-from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.languages.codes import fits, same_languages
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io, checkpoint
@@ -22,7 +22,7 @@ from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import check_run_dir, languages_of
 from dragoman.runs.lock import locked
 from dragoman.text.corpus import FilesSource
-from dragoman.text.lines import in_chunks, language_of_file
+from dragoman.text.lines import STREAM_LINES, in_chunks, language_of_file
 
 Side = Literal["src", "tgt"]
 """Of a pair: the one that a model reads here."""

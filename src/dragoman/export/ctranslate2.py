@@ -301,7 +301,7 @@ class CTranslate2Engine:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
         decoding, given = translator.decoding, list(translator.tokenizers.tgt.before)
         check_decoding(decoding)
-        if any(part.terms or list(part.prefix) != given for part in parts):
+        if any(part.terms or part.read or list(part.prefix) != given for part in parts):
             raise Error.UNSUPPORTED(
                 "CTranslate2 is not asked for terms or prefixes", "translate without `engine` ctranslate2"
             )

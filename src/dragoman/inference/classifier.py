@@ -20,14 +20,13 @@ from dragoman.data.inputs import ImageReader, Inputs, TextReader, read_images_in
 from dragoman.decoding.base import padded
 from dragoman.device import pick_device
 from dragoman.errors import Error
-from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.models.text_classifier import TextClassifier
 from dragoman.quality.classification import ClassScores, score_labels
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import read_run
-from dragoman.text.lines import in_chunks
+from dragoman.text.lines import STREAM_LINES, in_chunks
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 

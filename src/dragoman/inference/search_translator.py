@@ -2,7 +2,6 @@
 is; `pipeline/pipeline.py` puts what people want around it."""
 
 import copy
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,11 +31,8 @@ from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import HELD, Glossary
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.text.tokenizers.base import BOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
-
-STREAM_LINES = 2048
-"""Lines that are read ahead, to sort them by length."""
 
 LONG_PREFIX = 256
 """Tokens that a prefix may have, even of a model that writes shorter translations."""
@@ -184,7 +180,6 @@ class SearchTranslator:
         else:
             raise Error.UNSUPPORTED(f"this model translates from {own[0]} to {own[1]} and is not told languages")
         other.join = "" if written_without_spaces(tgt_lang) else " "
-        other.__dict__.pop("continuations", None)
         return other
 
     def searched_by(self, engine: Searcher | None) -> "SearchTranslator":
@@ -280,8 +275,8 @@ class SearchTranslator:
         results: list[list[Hypothesis]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
-        # So too do only sentences with equally many tokens of terms go together: their beams are equally wide.
-        counts = [sum(map(len, part.terms)) for part in parts]
+        # So too are beams of sentences with terms equally wide, and what is read before translations equally long.
+        counts = [(sum(map(len, part.terms)), len(part.read)) for part in parts]
         batches = []
         for count in sorted(set(counts), reverse=True):
             chosen = [row for row in range(len(parts)) if counts[row] == count]
@@ -314,7 +309,8 @@ class SearchTranslator:
     ) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
-        given = {row: max(part.given, len(self.tokenizers.tgt.before)) for row, part in enumerate(parts)}
+        given = dict.fromkeys(range(len(parts)), 0 if parts[0].read else len(self.tokenizers.tgt.before))
+        read = torch.tensor([[BOS_ID, *part.read] for part in parts], device=self.device)
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
         own = self.decoding
         decoding = own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
@@ -327,8 +323,11 @@ class SearchTranslator:
             max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
-            glue=self.continuations.to(self.device) if parts[0].terms else None,
+            glue=torch.from_numpy(self.tokenizers.continuations).to(self.device)
+            if parts[0].terms and self.join
+            else None,
             watch=watch,
+            read=read if parts[0].read else None,
         )
 
     def ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
@@ -389,20 +388,6 @@ class SearchTranslator:
     def _require_free(self, what: str, text: str) -> None:
         if self.banned is not None and (held := self.banned.held(text)):
             raise Error.CONFLICT(f"{what}: it holds {held[0]!r}, which is to be avoided", "choose one of both")
-
-    @functools.cached_property
-    def continuations(self) -> torch.Tensor:
-        """(vocab,) bool: True for tokens that go on with the word before them, which may not follow a term of the
-        glossary; no token where words have no spaces."""
-        tokenizer = self.tokenizers.tgt
-        # After a token that is a word by itself, what is decoded without a space before it.
-        words = (i for i in range(len(SPECIALS), tokenizer.vocab_size) if tokenizer.decode([i]).isalpha())
-        word = None if self.join == "" else next(words, None)
-        if word is None:
-            return torch.zeros(tokenizer.vocab_size, dtype=torch.bool)
-        length = len(tokenizer.decode([word]))
-        following = [tokenizer.decode([word, i])[length : length + 1] for i in range(tokenizer.vocab_size)]
-        return torch.tensor([letter.isalnum() for letter in following])
 
     def _joined(self, parts: list[list[Translation]]) -> list[Translation]:
         if not parts:

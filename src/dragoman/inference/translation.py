@@ -42,8 +42,8 @@ class Part(NamedTuple):
     """Terms that the search must hold its translation to."""
     banned: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that its translation does not hold."""
-    given: int = 0
-    """First tokens of the prefix that cost nothing, as they are no part of what is said."""
+    read: tuple[int, ...] = ()
+    """Tokens that stand before its translation, and are no part of it: those of the sentences before."""
 
 
 Ids = tuple[list[int], list[int]]

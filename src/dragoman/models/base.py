@@ -83,12 +83,16 @@ class Seq2SeqModel(nn.Module, ABC):
     def start(self, memory: Any) -> DecoderState:
         """The state before the first token: one row for each sentence of `memory`."""
 
-    def start_search(self, memory: Any, rows_per_sentence: int) -> DecoderState:
+    def start_search(self, memory: Any, rows_per_sentence: int, read: TargetIds | None = None) -> DecoderState:
         """Initial state of a search with `rows_per_sentence` hypotheses, one row for each sentence so far.
 
-        A family may return a state that is cheaper to reorder than that of `start`.
+        A family may return a state that is cheaper to reorder than that of `start`. `read`: tokens that stand before
+        every hypothesis, equally many of each sentence, `<s>` first; a family may read them all at once.
         """
-        return self.start(memory)
+        state = self.start(memory)
+        for prev in () if read is None else read.unbind(dim=1):
+            _, state = self.decode_step(prev, state)
+        return state
 
     @abstractmethod
     def decode_step(self, prev: Int[Tensor, " rows"], state: Any) -> tuple[Float[Tensor, "rows vocab"], Any]:

@@ -54,9 +54,11 @@ class Ensemble(Seq2SeqModel):
     def start(self, memory: tuple[Any, ...]) -> EnsembleState:
         return EnsembleState(tuple(model.start(part) for model, part in zip(self.models, memory, strict=True)))
 
-    def start_search(self, memory: tuple[Any, ...], rows_per_sentence: int) -> EnsembleState:
-        states = (model.start_search(part, rows_per_sentence) for model, part in zip(self.models, memory, strict=True))
-        return EnsembleState(tuple(states))
+    def start_search(
+        self, memory: tuple[Any, ...], rows_per_sentence: int, read: TargetIds | None = None
+    ) -> EnsembleState:
+        of_models = zip(self.models, memory, strict=True)
+        return EnsembleState(tuple(model.start_search(part, rows_per_sentence, read) for model, part in of_models))
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: EnsembleState

@@ -165,13 +165,20 @@ class Transformer(Seq2SeqModel):
             memory_mask=masks.padding_mask(memory.mask),
         )
 
-    def start_search(self, memory: TransformerMemory, rows_per_sentence: int) -> TransformerState:
+    def start_search(
+        self, memory: TransformerMemory, rows_per_sentence: int, read: TargetIds | None = None
+    ) -> TransformerState:
         state = self.start(memory)
+        if read is not None:
+            x, past = self.tgt_embedding(read), list[DecodingCache]()
+            causal_mask = masks.causal_mask(read.size(1), read.device)
+            for layer, cache, keys in zip(self.decoder_layers, state.past, state.memory, strict=True):
+                x, caches = layer.decode_step(x, [cache], causal_mask, [(keys, state.memory_mask)])
+                past += caches
+            state = replace(state, past=tuple(past))
         if rows_per_sentence > MAX_SHARING:
             return state
-        return replace(
-            state, past=tuple(SharedKVCache.empty(layer) for layer in state.past if isinstance(layer, KVCache))
-        )
+        return replace(state, past=tuple(SharedKVCache.of(cache) for cache in state.past if isinstance(cache, KVCache)))
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: TransformerState

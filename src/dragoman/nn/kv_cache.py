@@ -69,11 +69,11 @@ class SharedKVCache:
         return self.seen.size(0) * self.seen.size(1)
 
     @classmethod
-    def empty(cls, nothing: KVCache) -> "SharedKVCache":
-        """The cache before the first token, one row for each sentence. `nothing` gives sizes and device."""
-        positions = torch.zeros(0, dtype=torch.long, device=nothing.key.device)
-        seen = torch.zeros(nothing.key.size(0), 1, 0, dtype=torch.bool, device=nothing.key.device)
-        return cls(Table(nothing.key, nothing.value, positions), seen, used=0, length=0)
+    def of(cls, cache: KVCache) -> "SharedKVCache":
+        """The cache of what has been read before a search, one row for each sentence; of nothing at first."""
+        length, device = cache.length, cache.key.device
+        seen = torch.ones(cache.num_rows, 1, length, dtype=torch.bool, device=device)
+        return cls(Table(cache.key, cache.value, torch.arange(length, device=device), length), seen, length, length)
 
     def reorder(self, rows: Int[Tensor, " new_rows"], kept: Int[Tensor, " new_sentences"] | None) -> "SharedKVCache":
         """Row i of the result is row `rows[i]`. `kept`: the sentences that stay (`models.base.kept_sentences`)."""

@@ -144,17 +144,12 @@ class ReadingContext:
     engine: Searcher | None
 
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
-        """The hypotheses for each part, without its beginning. A search that forbids what it has written before reads
-        nothing before a sentence: the words of these may come again."""
-        search = translator.searched_by(self.engine)
-        decoding = translator.decoding
-        if decoding.no_repeat_ngram or decoding.repetition_penalty != 1.0:
-            return search.hypotheses(parts)
+        """The hypotheses for each part, read behind the sentences before it."""
         longer = [self._part(translator, part) for part in parts]
-        found = search.hypotheses(longer)
+        hypotheses = translator.searched_by(self.engine).hypotheses(longer)
         return [
-            sorted((self._own(one, part, translator) for one in of_part), key=lambda one: -one.score)
-            for part, of_part in zip(longer, found, strict=True)
+            [_own(one, translator) if part.read else one for one in of_part]
+            for part, of_part in zip(longer, hypotheses, strict=True)
         ]
 
     def _part(self, translator: SearchTranslator, part: Part) -> Part:
@@ -172,21 +167,17 @@ class ReadingContext:
         at, begins = len(tokenizers.src.before), len(tokenizers.tgt.before)
         return part._replace(
             ids=[*part.ids[:at], *src, *part.ids[at:]],
-            prefix=[*part.prefix[:begins], *tgt, *part.prefix[begins:]],
-            given=begins + len(tgt),
+            prefix=part.prefix[begins:] if tgt else part.prefix,
+            read=(*part.prefix[:begins], *tgt) if tgt else (),
         )
 
-    @staticmethod
-    def _own(found: Hypothesis, part: Part, translator: SearchTranslator) -> Hypothesis:
-        """A hypothesis without what it was given; with the score of a search for the sentence by itself."""
-        begins, tokenizer = len(translator.tokenizers.tgt.before), translator.tokenizers.tgt
-        ids = found.ids[part.given :]
-        end = tokenizer.id_of(BREAK)
-        ids = ids[: ids.index(end)] if end in ids and end != UNK_ID else ids
-        penalty = translator.decoding.length_penalty
-        length = begins + len(found.ids) - part.given + (not found.cut)
-        score = found.log_prob / penalty.divisor(max(1, length))
-        return replace(found, ids=[*found.ids[:begins], *ids], score=score)
+
+def _own(hypothesis: Hypothesis, translator: SearchTranslator) -> Hypothesis:
+    """A hypothesis up to its first break piece, with the tokens that every target begins with."""
+    tokenizer = translator.tokenizers.tgt
+    ids, end = hypothesis.ids, tokenizer.id_of(BREAK)
+    ids = ids[: ids.index(end)] if end in ids and end != UNK_ID else ids
+    return replace(hypothesis, ids=[*tokenizer.before, *ids])
 
 
 def _ids(translator: SearchTranslator, tokenizer: Any, text: str) -> list[int]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from dragoman.alignment.attention import align, pharaoh
 from dragoman.errors import DragomanError, Error
-from dragoman.inference.search_translator import STREAM_LINES
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.bulk import Translate
 from dragoman.pipeline.in_context import Before
@@ -18,7 +17,7 @@ from dragoman.pipeline.options import TranslateOptions, assemble
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
-from dragoman.text.lines import in_chunks, read_lines
+from dragoman.text.lines import STREAM_LINES, in_chunks, read_lines
 
 
 def translate_lines(

@@ -13,14 +13,14 @@ from dragoman.errors import Error
 from dragoman.inference import scoring
 from dragoman.inference.attention_maps import attention_arrays, attention_of
 from dragoman.inference.banned_phrases import BannedPhrases
-from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Reranker, Scored, Translation
 from dragoman.models.base import Seq2SeqModel
 from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.memory import Memory
 from dragoman.pipeline.pipeline import Pipeline, Translated, learnt_from
 from dragoman.text.glossary import Glossary
-from dragoman.text.lines import in_chunks
+from dragoman.text.lines import STREAM_LINES, in_chunks
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 

@@ -188,7 +188,8 @@ class QueuedSentence:
         self.result: Future[list[Hypothesis]] = Future()
         width = 0 if searcher else -(-(1 + len(part.ids)) // WIDTH_MULTIPLE)
         tags = tuple(translator.tokenizers.tgt.before)  # an engine is told once for a batch what it begins with
-        own: tuple[Any, ...] = (id(translator.model), translator.max_src_tokens, width, id(searcher), tags)
+        model = id(translator.model), translator.max_src_tokens, id(searcher)
+        own: tuple[Any, ...] = (*model, width, tags, len(part.read))
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
             own += (id(handle), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
@@ -484,7 +485,7 @@ class BatchScheduler:
         first = queue.first(self._is_dead)
         if first is None:
             return []
-        rows = min(BATCH_ROWS, BATCH_POSITIONS // (first.tokens + len(first.part.prefix)))
+        rows = min(BATCH_ROWS, BATCH_POSITIONS // (first.tokens + len(first.part.prefix) + len(first.part.read)))
         size = 64 if first.searcher else max(1, rows // first.translator.decoding.num_candidates)
         return queue.take(size, self._is_dead)
 

@@ -16,7 +16,7 @@ from dragoman import config
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.evaluation.comparison import Compared, Pairs, compare_models
 from dragoman.inference.loading import corpus_settings
-from dragoman.inference.search_translator import STREAM_LINES, SearchTranslator
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
 from dragoman.runs.directory import check_run_dir
@@ -25,7 +25,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe, hold_out
 from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, size_for, words_of
 from dragoman.text.corpus import FilesSource, MixSource
-from dragoman.text.lines import find, in_chunks, read_lines
+from dragoman.text.lines import STREAM_LINES, find, in_chunks, read_lines
 from dragoman.text.sources.base import PairSource
 from dragoman.training.annotated_pairs import pieces_of
 

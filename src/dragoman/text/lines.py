@@ -360,6 +360,10 @@ def _refuse_utf16(name: str) -> NoReturn:
     raise Error.NOT_UTF8(" looks like UTF-16", "convert it with `iconv -f UTF-16 -t UTF-8`", file=name)
 
 
+STREAM_LINES = 2048
+"""Lines that are read ahead, to sort them by length."""
+
+
 def in_chunks(lines: Iterable[str], size: int, waiting: Callable[[], bool] = lambda: False) -> Iterator[list[str]]:
     """Lists of `size` lines. One is shorter at the end, and where the next line has not come yet (`waiting`)."""
     source = iter(lines)

@@ -1,15 +1,19 @@
 """Tokenizers of a run: one for both languages or one for each; training, saving and loading them."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from jaxtyping import Bool
+
 from dragoman.config import by_type, parse, settings, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
-from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
@@ -68,6 +72,17 @@ class TokenizerPair:
             return self
         src, tgt = self.languages.between(self.src, self.tgt, src_lang, tgt_lang)
         return replace(self, src=src, tgt=tgt)
+
+    @functools.cached_property
+    def continuations(self) -> Bool[np.ndarray, " vocab"]:
+        """(vocab,) bool: the tokens that go on with the word before them, in a language that has spaces."""
+        decode, vocab_size = self.tgt.decode, self.tgt.vocab_size
+        word = next((token for token in range(len(SPECIALS), vocab_size) if decode([token]).isalpha()), None)
+        if word is None:
+            return np.zeros(vocab_size, dtype=bool)
+        # After a token that is a word by itself, what is decoded without a space before it.
+        length = len(decode([word]))
+        return np.array([decode([word, token])[length : length + 1].isalnum() for token in range(vocab_size)])
 
 
 Lines = Callable[[], Iterator[str]]
