@@ -178,6 +178,8 @@ def test_the_command_reads_lines_in_order_if_it_is_told_to(run: Path, tmp_path: 
     assert " ".join(translated()) in WITHOUT
     assert translated(text=" ".join(LINES)) == [" ".join(EXPECTED)]
     assert translated("--context", "none", text=" ".join(LINES))[0] in WITHOUT
+    pytest.importorskip("ctranslate2")
+    assert translated("--context", "previous", "--engine", "ctranslate2") == EXPECTED
     for options, code in (
         ({"context": "all"}, Error.WRONG_OPTION),
         ({"context": "previous", "prefix": Path("x")}, Error.CONFLICT),

@@ -299,19 +299,21 @@ class CTranslate2Engine:
 
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
-        decoding, given = translator.decoding, list(translator.tokenizers.tgt.before)
+        decoding, tags = translator.decoding, list(translator.tokenizers.tgt.before)
         check_decoding(decoding)
-        if any(part.terms or part.read or list(part.prefix) != given for part in parts):
+        if any(part.terms or list(part.prefix) != ([] if part.read else tags) for part in parts):
             raise Error.UNSUPPORTED(
                 "CTranslate2 is not asked for terms or prefixes", "translate without `engine` ctranslate2"
             )
         sources = [[self.src_pieces[index] for index in part.ids] for part in parts]
+        # What each translation begins with, at no cost there as here: the tag of a language, the sentences before.
+        given = [[self.tgt_pieces[index] for index in part.read or tags] for part in parts]
         batches = _batches(decoding, [len(part.ids) for part in parts])
-        limits = _longest(translator, [len(part.ids) + 1 for part in parts])
+        limits = _longest(translator, [len(part.ids) + 1 for part in parts], [len(pieces) for pieces in given])
         results: list[list[Hypothesis]] = [[] for _ in parts]
         try:
             searches = [
-                self._submit([sources[row] for row in rows], decoding, max(limits[row] for row in rows), given)
+                self._submit([(sources[row], given[row]) for row in rows], decoding, max(limits[row] for row in rows))
                 for rows in batches
             ]
             found = [
@@ -332,20 +334,21 @@ class CTranslate2Engine:
                 values = iter(scored)
                 for row, best in zip(rows, of_batch, strict=True):
                     scores = (next(values).result().log_probs for _ in best)
-                    items = [self._hypothesis(*item, decoding, len(given)) for item in zip(best, scores, strict=True)]
+                    own = [
+                        (pieces[len(given[row]) :], scored[len(given[row]) :])
+                        for pieces, scored in zip(best, scores, strict=True)
+                    ]
+                    items = [self._hypothesis(*item, decoding, [] if parts[row].read else tags) for item in own]
                     results[row] = sorted(items, key=lambda item: -item.score)
         except (RuntimeError, ValueError) as error:
             raise Error.EXTERNAL_FAILED(f"CTranslate2: {' '.join(str(error).split())}") from error
         return results
 
-    def _submit(
-        self, sources: Sequence[Sequence[str]], decoding: DecodingConfig, longest: int, given: Sequence[int]
-    ) -> Any:
-        """The searches of the sentences of a batch, under way."""
+    def _submit(self, sentences: Sequence[tuple[list[str], list[str]]], decoding: DecodingConfig, longest: int) -> Any:
+        """The searches of the sentences of a batch, under way: the pieces of each, and those it begins with."""
         return self.runtime.translate_batch(
-            sources,
-            # What each translation begins with, at no cost there as here: the tag of a language.
-            target_prefix=[[self.tgt_pieces[index] for index in given]] * len(sources) if given else None,
+            [source for source, _ in sentences],
+            target_prefix=[given for _, given in sentences] if any(given for _, given in sentences) else None,
             asynchronous=True,
             beam_size=decoding.beam_size,
             num_hypotheses=decoding.beam_size,
@@ -361,12 +364,13 @@ class CTranslate2Engine:
         )
 
     def _hypothesis(
-        self, pieces: Sequence[str], scored: Sequence[float], decoding: DecodingConfig, num_given: int
+        self, pieces: Sequence[str], scored: Sequence[float], decoding: DecodingConfig, tags: Sequence[int]
     ) -> Hypothesis:
-        """`scored`: the log probability of each piece and of the `</s>` that one that was cut does not have."""
-        log_prob = sum(scored[num_given : len(pieces)])
-        ids = [self.tgt_ids[piece] for piece in pieces if piece != SPECIALS[EOS_ID]]
-        return Hypothesis(ids, log_prob / decoding.length_penalty.divisor(len(pieces)), log_prob)
+        """`scored`: the log probability of each piece and of the `</s>` that one that was cut does not have. `tags`
+        stand before the pieces."""
+        log_prob = sum(scored[: len(pieces)])
+        ids = [*tags, *(self.tgt_ids[piece] for piece in pieces if piece != SPECIALS[EOS_ID])]
+        return Hypothesis(ids, log_prob / decoding.length_penalty.divisor(max(1, len(tags) + len(pieces))), log_prob)
 
 
 def _alpha(decoding: DecodingConfig) -> float:
@@ -388,12 +392,13 @@ def _best(answer: Any, decoding: DecodingConfig, limit: int) -> list[list[str]]:
     return [pieces[:limit] for pieces, _ in found[: decoding.n_best]]
 
 
-def _longest(translator: SearchTranslator, src_lengths: Sequence[int]) -> list[int]:
-    """The number of tokens that each translation may have, `</s>` among them, as `search` sets it."""
+def _longest(translator: SearchTranslator, src_lengths: Sequence[int], given: Sequence[int]) -> list[int]:
+    """The number of tokens that each translation may have, `</s>` and those it begins with among them, as `search` sets
+    it."""
     if not src_lengths:
         return []
     mask = torch.arange(max(src_lengths)) < torch.tensor(src_lengths)[:, None]
-    limits = default_max_lengths(mask, translator.decoding) + len(translator.tokenizers.tgt.before)
+    limits = default_max_lengths(mask, translator.decoding) + torch.tensor(given)
     if translator.model.max_target_length is not None:
         limits = limits.clamp(max=translator.model.max_target_length)
     return [int(limit) for limit in limits]
