@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from typing import Any, ClassVar
 
 import pytest
@@ -13,20 +14,18 @@ from torch import Tensor
 from dragoman.config import parse, to_dict
 from dragoman.decoding import beam
 from dragoman.decoding.base import (
-    ROW_MULTIPLE,
     ROWS_AT_ONCE,
     DecodingConfig,
     SampledConfig,
-    Slots,
     best_tokens,
-    padded,
     top_columns,
 )
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import Hypothesis, default_max_lengths, search, search_together
+from dragoman.decoding.slots import Slots, padded
 from dragoman.errors import Error
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel
 from dragoman.models.blocks import LearnedConfig
 from dragoman.models.families import TransformerConfig
 
@@ -162,6 +161,82 @@ def test_diversity_leaves_more_prefixes_alive() -> None:
         )
     assert all(more >= less for less, more in zip(*kinds, strict=True))
     assert sum(kinds[1]) > sum(kinds[0])
+
+
+def in_groups(model: TableModel, sentence: int, config: DecodingConfig, longest: int) -> list[Hypothesis]:
+    """Diverse beam search in the plainest way, every hypothesis to its longest length."""
+    width = config.beam_size // config.diversity_groups
+    alive: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in range(config.diversity_groups)]
+    found = {}
+    for length in range(1, longest + 1):
+        taken: Counter[int] = Counter()
+        for group, prefixes in enumerate(alive):
+            ranked = []
+            for ids, before in prefixes:
+                state = model.decode(torch.tensor([[BOS, *ids]]), torch.tensor([sentence]))[0, -1].log_softmax(-1)
+                for token in range(EOS, model.tgt_vocab_size):
+                    total = before + state[token].item()
+                    ranked.append((total - config.diversity * taken[token], total, [*ids, token]))
+            ranked.sort(key=lambda one: -one[0])
+            for _, total, ids in ranked[:width]:
+                if ids[-1] == EOS:
+                    found[tuple(ids[:-1])] = Hypothesis(ids[:-1], total / config.length_penalty.divisor(length), total)
+            alive[group] = [(ids, total) for _, total, ids in ranked[: 2 * width] if ids[-1] != EOS][:width]
+            taken.update(ids[-1] for ids, _ in alive[group])
+    return sorted(found.values(), key=lambda one: -one.score)[: config.n_best]
+
+
+@pytest.mark.parametrize(("beam_size", "groups", "strength"), [(4, 2, 0.7), (6, 3, 2.0), (3, 3, 0.2), (6, 2, 50.0)])
+def test_groups_of_a_beam_keep_away_from_each_other(beam_size: int, groups: int, strength: float) -> None:
+    for seed in range(4):
+        model = random_model(seed, sentences=9, vocab=9)
+        model.table[:, :, EOS] += 1.0
+        config = DecodingConfig(beam_size=beam_size, n_best=3, diversity=strength, diversity_groups=groups)
+        found = run(model, list(range(9)), config, longest=6)
+        for sentence, of_sentence in enumerate(found):
+            assert_same(of_sentence, in_groups(model, sentence, config, longest=6))
+        assert found[2:4] == run(model, [2, 3], config, longest=6)
+
+
+def test_groups_differ_more_than_a_beam() -> None:
+    model = random_model(1, sentences=9, vocab=30)
+    first = []
+    for options in ({}, {"diversity": 5.0, "diversity_groups": 5}):
+        found = run(model, list(range(9)), DecodingConfig(beam_size=5, n_best=5, min_length=2, **options), longest=8)
+        first.append(sum(len({item.ids[0] for item in of_sentence}) for of_sentence in found))
+    assert first[1] > 2 * first[0]
+
+
+def test_the_rules_of_stopping_go_from_the_first_to_the_last() -> None:
+    """Each rule stops no earlier than the one before it, and finds nothing worse; patience makes `full` later."""
+    rules: list[dict[str, Any]] = [
+        {"stopping": "first"}, {"stopping": "full"}, {"stopping": "full", "patience": 2.0}, {"stopping": "exact"},
+    ]  # fmt: skip
+    steps, scores = [], []
+    for options in rules:
+        counts, best = 0, 0.0
+        for seed in range(6):
+            model = random_model(seed, vocab=8)
+            model.table[:, :, EOS] += 1.0
+            found = run(model, [0, 1, 2], DecodingConfig(beam_size=3, **options), longest=20)
+            counts, best = counts + len(model.batches), best + sum(items[0].score for items in found)
+        steps.append(counts)
+        scores.append(best)
+    assert steps == sorted(set(steps))
+    assert scores == sorted(scores)
+    assert scores[0] < scores[-1]
+
+
+def test_a_search_ends_with_its_first_finished_hypothesis() -> None:
+    """The best continuation is the `</s>`: nobody waits for what might overtake it (OpenNMT-py, JoeyNMT)."""
+    model = random_model(0, vocab=8)
+    model.table[:, :, EOS] += 3.0
+    for sentence, [found] in enumerate(
+        run(model, [0, 1, 2], DecodingConfig(beam_size=4, stopping="first"), longest=20)
+    ):
+        model.batches.clear()
+        run(model, [sentence], DecodingConfig(beam_size=4, stopping="first"), longest=20)
+        assert len(model.batches) == len(found.ids) + 1
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
@@ -354,6 +429,8 @@ def test_settings() -> None:
         ({"coverage_penalty": 0.2, "sampling": {"samples": 5}}, "coverage_penalty"),
         ({"diversity": 0.5, "sampling": {"samples": 5}}, "diversity"),
         ({"diversity": 0.5, "beam_size": 1}, "beam_size"),
+        ({"diversity": 0.5, "beam_size": 5, "diversity_groups": 2}, "no multiple"),
+        ({"patience": 2.0}, "patience"),
     ):
         with raises_error(Error.WRONG_SETTING, name):
             parse(DecodingConfig, unused)

@@ -1,4 +1,4 @@
-"""Shared by every search: its settings, its result, the ranking of next tokens, the slots of a shrinking batch."""
+"""Shared by every search: its settings, its result, the ranking of next tokens."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.errors import DragomanError, Error
-from dragoman.models.base import ROW_MULTIPLE
 
 ROWS_AT_ONCE = 64
 """Rows whose log probabilities are computed together."""
@@ -51,18 +50,28 @@ class DecodingConfig:
     ban_unk: bool = True  #: Never write `<unk>`.
     no_repeat_ngram: int = Field(default=0, ge=0)
     """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
+    no_source_ngram: int = Field(default=0, ge=0)
+    """Length of n-grams of the source that may not come in its translation; 0: no limit. Of a joint vocabulary alone.
+    [tokens]"""
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=1000.0)
     """Multiplier of the log probability of tokens already written; 1: none."""
-    stopping: Literal["exact", "likely", "full"] = "exact"
+    stopping: Literal["exact", "likely", "full", "first"] = "exact"
     """When the beam of a sentence is done. `exact`: nothing that may still come can be better than its best. `likely`:
     `beam_size` hypotheses are finished, and none that goes on is as good as they are at its length of now. `full`:
-    `beam_size` hypotheses are finished. The last two are those of transformers, and stop earlier."""
+    `beam_size` hypotheses are finished, as in CTranslate2. `first`: the best continuation of all is a finished one, as
+    in OpenNMT-py. `likely` and `full` are those of transformers; the last three stop earlier than `exact`."""
+    patience: float = Field(default=1.0, gt=0.0, le=1000.0)
+    """With `likely` and `full`: finished hypotheses for each one of the beam (Kasai et al. 2022, "A Call for Clarity in
+    Beam Search")."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
     """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
     that are drawn."""
     diversity: float = Field(default=0.0, ge=0.0, le=1e6)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""
+    diversity_groups: int = Field(default=1, ge=1)
+    """Above 1 the beam has as many groups, and `diversity` is what a token loses in rank for each place of the groups
+    before that has just taken it (Vijayakumar et al. 2018, "Diverse Beam Search")."""
     sampling: SampledConfig | None = None  #: Draw translations instead of searching for the best.
     mbr: Literal["none", "chrf", "bleu"] = "none"
     """Take the translation that is most like all samples, or like all `beam_size` hypotheses (`inference/mbr.py`)."""
@@ -81,6 +90,10 @@ class DecodingConfig:
         if self.diversity and (self.sampling is not None or self.beam_size == 1):
             other = "beam_size is 1" if self.sampling is None else "sampling draws instead"
             raise ValueError(f"diversity is of the hypotheses of a beam, and {other}: set diversity to 0")
+        if self.diversity and self.beam_size % self.diversity_groups:
+            raise ValueError(f"beam_size {self.beam_size}: no multiple of diversity_groups {self.diversity_groups}")
+        if self.patience != 1.0 and self.stopping not in ("likely", "full"):
+            raise ValueError(f"patience is of stopping likely or full, and it is {self.stopping}: set patience to 1")
 
     @property
     def num_candidates(self) -> int:
@@ -188,55 +201,6 @@ def top_columns(
     top = candidates.topk(k, dim=1, sorted=False)
     # Where a row has fewer than k finite values, what fills up may be a column that is not there.
     return top.values, (best.gather(1, top.indices // chunk) * chunk + top.indices % chunk).clamp_(max=columns - 1)
-
-
-class Slots:
-    """Which sentence sits in which slot of a batch that shrinks as sentences are done.
-
-    Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
-    for as many as it takes to keep a multiple of ROW_MULTIPLE rows, unless the model sees to that
-    (`DecoderState.fills_up`); to that end `spare` slots at the end hold no sentence from the beginning.
-    """
-
-    CLOSED = -1
-
-    def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0, fills_up: bool = False) -> None:
-        self.fills_up = fills_up
-        self.sentences = [*range(num_sentences), *[self.CLOSED] * spare]
-        self.rows_per_slot = rows_per_slot
-
-    def of_rows(self) -> list[int]:
-        """The sentence of each row of the model's batch, -1 where there is none."""
-        return [sentence for sentence in self.sentences for _ in range(self.rows_per_slot)]
-
-    def close(self, done: list[bool]) -> list[tuple[int, int]]:
-        """Close the slots whose sentence is done: their (slot, sentence), each sentence once."""
-        found = [(slot, s) for slot, s in enumerate(self.sentences) if done[slot] and s != self.CLOSED]
-        for slot, _ in found:
-            self.sentences[slot] = self.CLOSED
-        return found
-
-    def shrink(self) -> list[int]:
-        """Give up closed slots: the slots that stay, ascending, by their old numbers; empty when all are closed."""
-        is_open = [s != self.CLOSED for s in self.sentences]
-        if not any(is_open):
-            self.sentences = []
-            return []
-        spare = 0 if self.fills_up else padded(sum(is_open), self.rows_per_slot) - sum(is_open)
-        closed = [slot for slot, value in enumerate(is_open) if not value][:spare]
-        kept = sorted([slot for slot, value in enumerate(is_open) if value] + closed)
-        self.sentences = [self.sentences[slot] for slot in kept]
-        return kept
-
-
-def padded(num_slots: int, rows_per_slot: int) -> int:
-    """`num_slots` or a few more: so many that their rows are a multiple of ROW_MULTIPLE.
-
-    >>> padded(1, rows_per_slot=5), padded(7, rows_per_slot=4), padded(7, rows_per_slot=1)
-    (8, 8, 8)
-    """
-    multiple = ROW_MULTIPLE // math.gcd(ROW_MULTIPLE, rows_per_slot)
-    return math.ceil(num_slots / multiple) * multiple
 
 
 def divisors(

@@ -53,7 +53,6 @@ from dragoman.decoding.base import (
     SPECIALS,
     DecodingConfig,
     Hypothesis,
-    Slots,
     banned_ids,
     best_tokens,
     check_finite,
@@ -61,6 +60,7 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule
+from dragoman.decoding.slots import Slots
 from dragoman.models.base import DecoderState
 
 
@@ -122,7 +122,7 @@ def beam_search(
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
     slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare, fills_up=state.fills_up)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
-    beams, finished = _first_beams(batch, beam, device), _no_finished(batch, config, device)
+    beams, finished = first_beams(batch, beam, device), no_finished(batch, config, device)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
 
@@ -134,21 +134,19 @@ def beam_search(
         ranked = rank_candidates(
             beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam)), config.diversity
         )  # (slots, 2 * beam)
-        finished = _add_finished(finished, beams, ranked, divisor[length])
+        finished = add_finished(finished, beams, ranked, divisor[length])
         chosen = going_on(ranked, SPECIALS.eos_id)
-        before, beams = beams, _extend(beams, chosen)
+        before, beams = beams, extend(beams, chosen)
 
         by_now = divisor[max_lengths] if config.stopping == "exact" else divisor[length]
-        done = (max_lengths <= length) | cannot_be_overtaken(finished.scores, beams, by_now)
-        if config.stopping == "full":
-            done |= finished.scores[:, -1] > -math.inf
+        done = (max_lengths <= length) | may_stop(config, finished, beams, ranked, by_now)
         if watch is not None:
             watch(BeamStep(length, before, logits, ranked, finished, done, state))
         closing = slots.close(done.tolist())
         first_rows = torch.arange(0, logits.size(0), beam, device=device)
         parents = first_rows[:, None] + chosen.places  # (slots, beam)
         if closing:
-            _collect(results, closing, finished, _as_finished(beams, divisor[length], config.n_best))
+            collect(results, closing, finished, as_finished(beams, divisor[length], config.n_best))
             kept = torch.tensor(slots.shrink(), dtype=torch.long, device=device)
             if kept.numel() == 0:
                 break
@@ -196,6 +194,21 @@ def going_on(ranked: Candidates, eos_id: int) -> Candidates:
     return Candidates(*(values.gather(1, pick) for values in ranked))
 
 
+def may_stop(
+    config: DecodingConfig, finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, "*slots"]
+) -> Bool[Tensor, " slots"]:
+    """True for slots that are done by `config.stopping`; `divisor`: of the length that a prefix is counted on to reach.
+
+    The hypotheses that `likely` and `full` wait for are the places of `finished`.
+    """
+    done = cannot_be_overtaken(finished.scores, beams, divisor)
+    if config.stopping == "full":
+        done |= finished.scores[:, -1] > -math.inf
+    elif config.stopping == "first":
+        done |= finishing(ranked, SPECIALS.eos_id)[:, 0]
+    return done
+
+
 def cannot_be_overtaken(
     finished_scores: Float[Tensor, "slots kept"],
     beams: Beams,
@@ -211,30 +224,31 @@ def cannot_be_overtaken(
     return finished_scores[:, -1] >= best_still_possible
 
 
-def _first_beams(batch: int, beam: int, device: torch.device) -> Beams:
+def first_beams(batch: int, beam: int, device: torch.device) -> Beams:
     """`<s>` for every sentence, in the first place only: `beam` equal prefixes would stay equal for ever."""
     log_probs = torch.full((batch, beam), -math.inf, device=device)
     log_probs[:, 0] = 0.0
     return Beams(torch.full((batch, beam, 1), SPECIALS.bos_id, dtype=torch.long, device=device), log_probs)
 
 
-def _no_finished(batch: int, config: DecodingConfig, device: torch.device) -> Finished:
-    kept = config.n_best if config.stopping == "exact" else config.beam_size
+def no_finished(batch: int, config: DecodingConfig, device: torch.device) -> Finished:
+    counted = config.beam_size if config.stopping in ("likely", "full") else 0
+    kept = max(config.n_best, round(counted * config.patience))
     none = torch.full((batch, kept), -math.inf, device=device)
     return Finished(torch.empty(batch, kept, 0, dtype=torch.long, device=device), none, none)
 
 
-def _extend(beams: Beams, chosen: Candidates) -> Beams:
+def extend(beams: Beams, chosen: Candidates) -> Beams:
     """The chosen prefixes, each with its next token."""
-    prefixes = _gather_rows(beams.prefixes, chosen.places)
+    prefixes = gather_rows(beams.prefixes, chosen.places)
     return Beams(torch.cat([prefixes, chosen.ids[:, :, None]], dim=2), chosen.log_probs)
 
 
-def _add_finished(finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, ""]) -> Finished:
+def add_finished(finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, ""]) -> Finished:
     """The n best of the finished hypotheses so far and the new ones; among equals the earlier one is first."""
     beam = beams.log_probs.size(1)
     new_log_probs = ranked.log_probs[:, :beam].masked_fill(~finishing(ranked, SPECIALS.eos_id), -math.inf)
-    new_tokens = _gather_rows(beams.prefixes, ranked.places[:, :beam])[:, :, 1:]
+    new_tokens = gather_rows(beams.prefixes, ranked.places[:, :beam])[:, :, 1:]
     grown = new_tokens.size(2) - finished.tokens.size(2)
     old_tokens = functional.pad(finished.tokens, (0, grown), value=SPECIALS.pad_id)
 
@@ -242,20 +256,20 @@ def _add_finished(finished: Finished, beams: Beams, ranked: Candidates, divisor:
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     pick = order[:, : finished.scores.size(1)]
     return Finished(
-        tokens=_gather_rows(torch.cat([old_tokens, new_tokens], dim=1), pick),
+        tokens=gather_rows(torch.cat([old_tokens, new_tokens], dim=1), pick),
         log_probs=torch.cat([finished.log_probs, new_log_probs], dim=1).gather(1, pick),
         scores=scores[:, : finished.scores.size(1)],
     )
 
 
-def _as_finished(beams: Beams, divisor: Float[Tensor, ""], n_best: int) -> Finished:
+def as_finished(beams: Beams, divisor: Float[Tensor, ""], n_best: int) -> Finished:
     """The best prefixes as they stand, for a sentence that reached its longest length without a `</s>`."""
     log_probs, order = beams.log_probs.sort(dim=1, descending=True, stable=True)  # with `diversity` they are in another
     log_probs, order = log_probs[:, :n_best], order[:, :n_best]
-    return Finished(_gather_rows(beams.prefixes, order)[:, :, 1:], log_probs, log_probs / divisor)
+    return Finished(gather_rows(beams.prefixes, order)[:, :, 1:], log_probs, log_probs / divisor)
 
 
-def _collect(
+def collect(
     results: list[list[Hypothesis]], closing: list[tuple[int, int]], finished: Finished, unfinished: Finished
 ) -> None:
     """Write down the hypotheses of the sentences that are done; one copy from the device for all of them."""
@@ -275,7 +289,7 @@ def _collect(
             check_finite(float(unfinished.log_probs[slot].amax()), sentence)  # NaN where there is any
 
 
-def _gather_rows(
+def gather_rows(
     values: Int[Tensor, "slots rows length"], places: Int[Tensor, "slots picked"]
 ) -> Int[Tensor, "slots picked length"]:
     """`values[slot, places[slot, i]]` for every slot and i."""

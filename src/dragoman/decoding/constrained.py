@@ -26,19 +26,18 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
-    ROW_MULTIPLE,
     SPECIALS,
     DecodingConfig,
     FoundNothing,
     Hypothesis,
-    Slots,
     banned_ids,
     check_finite,
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule, Step
+from dragoman.decoding.slots import Slots
 from dragoman.errors import Error
-from dragoman.models.base import DecoderState
+from dragoman.models.base import ROW_MULTIPLE, DecoderState
 
 Terms = tuple[tuple[int, ...], ...]
 """The terms that one translation must hold, each at a place of its own; a term that stands twice must be held twice."""

@@ -10,7 +10,6 @@ from dragoman.decoding.base import (
     SPECIALS,
     DecodingConfig,
     Hypothesis,
-    Slots,
     banned_ids,
     best_tokens,
     check_finite,
@@ -18,6 +17,7 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rules import Rule
+from dragoman.decoding.slots import Slots
 from dragoman.models.base import DecoderState
 
 

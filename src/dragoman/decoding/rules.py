@@ -79,6 +79,15 @@ class Ban:
                 step.log_probs[chosen & begun, last] = -math.inf
 
 
+def ngrams(ids: Sequence[int], size: int) -> tuple[tuple[int, ...], ...]:
+    """All n-grams, for a `Ban`.
+
+    >>> ngrams([4, 5, 6], 2)
+    ((4, 5), (5, 6))
+    """
+    return tuple(tuple(ids[start : start + size]) for start in range(len(ids) - size + 1))
+
+
 @dataclass(frozen=True)
 class BeginWith:
     """Hypotheses of a sentence begin with these tokens; other sentences are free.

@@ -17,7 +17,6 @@ from dragoman.decoding.base import (
     DecodingConfig,
     Hypothesis,
     SampledConfig,
-    Slots,
     ban,
     banned_ids,
     check_finite,
@@ -27,6 +26,7 @@ from dragoman.decoding.base import (
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.filters import draw, filtered, numbers
 from dragoman.decoding.rules import Rule, Step
+from dragoman.decoding.slots import Slots
 from dragoman.device import float64_device
 from dragoman.models.base import DecoderState
 

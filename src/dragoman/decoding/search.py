@@ -9,14 +9,16 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from dragoman.decoding.base import DecodingConfig, Hypothesis, padded
+from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.beam import BeamStep, beam_search
 from dragoman.decoding.constrained import Terms, constrained_search, rows_for
 from dragoman.decoding.continuous_batching import Search, search_together
 from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
+from dragoman.decoding.group_search import group_search
 from dragoman.decoding.rules import Rule
 from dragoman.decoding.sample_search import sample_search
+from dragoman.decoding.slots import padded
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 
@@ -93,6 +95,8 @@ def begin(
         if config.diversity:
             raise Error.CONFLICT("terms that a translation must hold divide the beam already", "set diversity to 0")
         searching = constrained_search(*begun, terms, glue, longest)
+    elif config.diversity and config.diversity_groups > 1:
+        searching = group_search(*begun)
     elif config.beam_size == 1:
         searching = greedy_search(*begun)
     else:

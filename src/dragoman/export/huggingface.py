@@ -195,9 +195,11 @@ class Engine:
 def _decoding_problems(decoding: DecodingConfig) -> list[str]:
     found = [
         f"decoding.{name} is not in its generation config: leave it at {getattr(DecodingConfig(), name)}"
-        for name in ("coverage_penalty", "diversity", "sampling", "mbr")
+        for name in ("coverage_penalty", "diversity", "no_source_ngram", "patience", "sampling", "mbr")
         if getattr(decoding, name) != getattr(DecodingConfig(), name)
     ]
+    if decoding.stopping not in EARLY_STOPPING:
+        found.append(f"decoding.stopping {decoding.stopping} is not in its search: {', '.join(EARLY_STOPPING)} are")
     if not isinstance(decoding.length_penalty, AveragePenalty | NoPenalty):
         found.append(
             f"decoding.length_penalty {{type: {decoding.length_penalty.type}}} is not in its search: set "

@@ -16,7 +16,7 @@ from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.base import FoundNothing
 from dragoman.decoding.beam import BeamStep
 from dragoman.decoding.continuous_batching import Search
-from dragoman.decoding.rules import Ban, BeginWith, Rule
+from dragoman.decoding.rules import Ban, BeginWith, Rule, ngrams
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.device import pick_device
 from dragoman.errors import Error
@@ -313,6 +313,10 @@ class SearchTranslator:
         read = torch.tensor([[BOS_ID, *part.read] for part in parts], device=self.device)
         bans = [Ban(part.banned, sentence=row) for row, part in enumerate(parts) if part.banned]
         own = self.decoding
+        if own.no_source_ngram:
+            if not self.tokenizers.shared:
+                raise Error.CONFLICT("decoding.no_source_ngram is for a joint vocabulary", "set it to 0")
+            bans += [Ban(ngrams(part.ids, own.no_source_ngram), sentence=row) for row, part in enumerate(parts)]
         decoding = own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
         return begin(
             self.model,
