@@ -4,12 +4,14 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests.errors import raises_error
 
 from dragoman import config
+from dragoman.decoding.rules import ngrams
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import Error
 from dragoman.inference.loading import build_model
@@ -69,6 +71,19 @@ def test_neighbours_do_not_change_a_translation(run: Path) -> None:
     translator = SearchTranslator.load(run, device="cpu")
     together = translator.translate(LINES)
     assert [translator.translate([line])[0] for line in LINES] == together
+
+
+def test_ngrams_of_the_source_may_be_forbidden(run: Path) -> None:
+    """As Hugging Face's `encoder_no_repeat_ngram_size`: each sentence's own."""
+    translator = SearchTranslator.load(run, device="cpu")
+
+    def shared(**decoding: Any) -> int:
+        texts = zip(LINES, translator.translate(LINES, **decoding), strict=True)
+        ids = [[ngrams(translator.tokenizers.src.encode(text), 1) for text in pair] for pair in texts]
+        return sum(len({*src} & {*tgt}) for src, tgt in ids)
+
+    assert shared(beam_size=4) > 0
+    assert shared(beam_size=4, no_source_ngram=1) == shared(beam_size=1, no_source_ngram=1) == 0
 
 
 def test_a_line_longer_than_the_model_knows_is_cut_and_joined(run: Path) -> None:
