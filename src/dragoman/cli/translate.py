@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -28,8 +29,10 @@ from dragoman.formats.table import names_in
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
 from dragoman.pipeline.files import FileOptions, run_on_files
+from dragoman.pipeline.line_requests import translate_objects
 from dragoman.pipeline.lines import Form, identity, translate_lines, translating
 from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import WarningKind, doubts
 from dragoman.text.lines import COMPRESSIONS, STREAM_LINES, in_chunks
@@ -173,6 +176,10 @@ Bilingual = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: translations, scores, what looks wrong with them.")
 ]
+JsonInput = Annotated[
+    bool,
+    typer.Option(help="Lines are JSON objects: text, and for each line its own constraints, avoid, terms, prefix."),
+]
 Alignments = Annotated[
     bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
 ]
@@ -255,6 +262,7 @@ def translate(
     bilingual: Bilingual = False,
     its: Its = None,
     as_json: AsJson = False,
+    json_input: JsonInput = False,
     alignments: Alignments = False,
     ensemble: Ensemble = None,
     datastore: Datastores = None,
@@ -272,11 +280,7 @@ def translate(
 ) -> None:
     """Translate lines, or whole files with everything in its place; of lines blank ones and the order are kept.
 
-    Examples:
-
-        dragoman translate runs/mine manual.docx -o handbuch.docx
-
-        dragoman translate runs/nllb --beam-size 1 --src-lang eng_Latn --tgt-lang fra_Latn < letter.en
+    Example: dragoman translate runs/mine manual.docx -o handbuch.docx
     """
     changes, paths = _changes_and_paths(files or [])
     options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
@@ -284,7 +288,8 @@ def translate(
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
-    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments)), Blocks(bulk, shard, ray), choices)
+    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments), json_input),
+         Blocks(bulk, shard, ray), choices)  # fmt: skip
 
 
 def _file_choices(output: str | None, columns: tuple[str, ...], with_: str | None, without: str | None) -> FileOptions:
@@ -301,6 +306,8 @@ class Lines(NamedTuple):
     input: Path | None
     output: Path | None
     form: Form
+    are_objects: bool = False
+    """JSON objects (`pipeline/line_requests.py`)."""
 
 
 class Blocks(NamedTuple):
@@ -315,14 +322,15 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
     """Translate a file of lines in blocks, files, or lines. Raises DragomanError for what does not go together."""
     if blocks.bulk or any(path.suffix in COMPRESSIONS for path in paths):
         _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume,
-                context=options.context == "previous")  # fmt: skip
+                context=options.context == "previous", json_input=lines.are_objects)  # fmt: skip
         _translate_in_blocks(options, paths, lines, blocks)
         return
     _refuse("with --bulk, of a file of lines", shard=blocks.shard, ray=blocks.ray)
     if paths:
         n_best = options.decoding.get("n_best")
         _refuse("of lines; with files to translate leave it out",
-                input=lines.input, prefix=options.prefix, n_best=n_best, **vars(lines.form))  # fmt: skip
+                input=lines.input, prefix=options.prefix, n_best=n_best, json_input=lines.are_objects,
+                **vars(lines.form))  # fmt: skip
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
@@ -345,7 +353,7 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     kinds: Counter[str] = Counter()
     lines_in_doubt, with_matches, told = 0, 0, options.split != "auto"
     with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
-        for results in translate_lines(pipeline, chunks, options.prefix, in_order=options.context == "previous"):
+        for results in _translated(pipeline, chunks, options, lines):
             if not told and pipeline.sentences and any(len(found.sentences) > 1 for _, found in results):
                 say(SPLIT)
                 told = True
@@ -367,6 +375,18 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         say(f"lines in doubt: {lines_in_doubt:,} of {total:,}" + (f" ({counts})" if counts else ""))
     return lines_in_doubt
+
+
+def _translated(
+    pipeline: Pipeline, chunks: Iterator[list[str]], options: TranslateOptions, lines: Lines
+) -> Iterator[list[tuple[str, Translated]]]:
+    """Each line of each chunk, or the text of its object, with its translations."""
+    if not lines.are_objects:
+        return translate_lines(pipeline, chunks, options.prefix, in_order=options.context == "previous")
+    names = ("prefix", "glossary", "avoid")
+    _refuse("an object has its own", **{name: getattr(options, name) for name in names})
+    _refuse("takes no order of objects", context=options.context == "previous")
+    return translate_objects(pipeline, chunks, lines.input)
 
 
 def _changes_and_paths(items: list[str]) -> tuple[list[str], list[Path]]:

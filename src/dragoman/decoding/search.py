@@ -69,10 +69,8 @@ def begin(
         return []
     if max_lengths is None:
         max_lengths = default_max_lengths(src_mask, config)
-    longest = model.max_target_length
-    if longest is not None:
-        longest -= 0 if read is None else read.size(1) - 1
-        max_lengths = max_lengths.clamp(max=longest)
+    longest = _room(model, read)
+    max_lengths = max_lengths if longest is None else max_lengths.clamp(max=longest)
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     # The last sentence again, until the rows of the encoder are a multiple of ROW_MULTIPLE; and those of a step, where
     # the model does not see to that.
@@ -95,16 +93,21 @@ def begin(
         if config.diversity:
             raise Error.CONFLICT("terms that a translation must hold divide the beam already", "set diversity to 0")
         searching = constrained_search(*begun, terms, glue, longest)
-    elif config.diversity and config.diversity_groups > 1:
-        searching = group_search(*begun)
     elif config.beam_size == 1:
         searching = greedy_search(*begun)
     else:
-        searching = beam_search(*begun, watch)
+        groups = config.diversity and config.diversity_groups > 1
+        searching = group_search(*begun) if groups else beam_search(*begun, watch)
     found = yield from _behind(last, searching)
     if config.coverage_penalty:
         found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)
     return [of_sentence[: config.n_best] for of_sentence in found]
+
+
+def _room(model: Seq2SeqModel, read: Int[Tensor, "batch read_len"] | None) -> int | None:
+    """Tokens that the model can write behind what it has read; None: no limit."""
+    before = 0 if read is None else read.size(1) - 1
+    return None if model.max_target_length is None else model.max_target_length - before
 
 
 def _behind(last: Int[Tensor, " slots"] | None, search: Search) -> Search:
