@@ -49,7 +49,7 @@ def test_schedules_figure() -> None:
     label = left.get_legend().get_texts()[0].get_text()
     assert label == f"d_model 64, warm-up 50: {(64 * 50) ** -0.5:.3g}"
     assert [text.get_text() for text in right.get_legend().get_texts()] == [
-        "inverse_sqrt", "linear", "cosine", "constant",
+        "inverse_sqrt", "linear", "polynomial", "cosine", "tri_stage", "constant",
     ]  # fmt: skip
 
 

@@ -16,13 +16,17 @@ from dragoman.training.schedules import (
     LinearConfig,
     NoamConfig,
     PlateauConfig,
+    PolynomialConfig,
     Schedule,
+    TriStageConfig,
 )
 
 WITH_WARM_UP = [
     InverseSqrtConfig(lr=0.5, warmup_steps=8),
     LinearConfig(lr=0.5, warmup_steps=8),
     CosineConfig(lr=0.5, warmup_steps=8),
+    PolynomialConfig(lr=0.5, warmup_steps=8),
+    TriStageConfig(lr=0.5, warmup_steps=8, hold_steps=2),
     ConstantConfig(lr=0.5, warmup_steps=8),
     PlateauConfig(lr=0.5, warmup_steps=8),
 ]
@@ -95,6 +99,43 @@ def test_half_way_is_the_mean_of_both_ends_and_the_last_step_has_the_final_rate(
     assert schedule.rate(20) == pytest.approx(0.8 * (1 + final) / 2)
     assert schedule.rate(30) == pytest.approx(0.8 * final, abs=1e-15)
     assert schedule.rate(31) == pytest.approx(0.8 * final, abs=1e-15)
+
+
+def test_polynomial_falls_by_a_power_of_what_is_left() -> None:
+    """fairseq's `polynomial_decay`; with power 1 it is `linear`."""
+    schedule = PolynomialConfig(lr=0.8, warmup_steps=5, power=2.0, final=0.25).build(25, 512)
+    assert schedule.rate(5) == pytest.approx(0.8)
+    assert schedule.rate(15) == pytest.approx(0.2 + 0.6 * 0.25)
+    assert schedule.rate(25) == schedule.rate(90) == pytest.approx(0.2)
+    line, straight = (
+        settings.build(25, 512) for settings in (LinearConfig(final=0.1), PolynomialConfig(power=1.0, final=0.1))
+    )
+    assert [line.rate(step) for step in range(1, 30)] == pytest.approx([straight.rate(step) for step in range(1, 30)])
+
+
+def test_tri_stage_rises_holds_and_falls() -> None:
+    """fairseq's `tri_stage`: an equal factor for each step of the fall."""
+    schedule = TriStageConfig(lr=0.8, warmup_steps=4, hold_steps=6, final=0.01).build(20, 512)
+    assert [schedule.rate(step) for step in (2, 4, 7, 10)] == pytest.approx([0.4, 0.8, 0.8, 0.8])
+    assert schedule.rate(15) == pytest.approx(0.08)
+    assert schedule.rate(20) == schedule.rate(50) == pytest.approx(0.008)
+
+
+@pytest.mark.parametrize("settings", [NoamConfig, InverseSqrtConfig])
+def test_a_rate_does_not_fall_below_the_lowest(settings: Any) -> None:
+    free, held = (settings(warmup_steps=10, lowest=lowest).build(100, 512) for lowest in (0.0, 6e-4))
+    rates = {step: (free.rate(step), held.rate(step)) for step in range(1, 9_000, 7)}
+    assert all(low == (rate if step < 10 else max(rate, 6e-4)) for step, (rate, low) in rates.items())
+    assert min(rate for rate, _ in rates.values()) < 6e-4
+
+
+def test_a_plateau_ends_at_the_lowest_rate() -> None:
+    schedule = PlateauConfig(lr=1.0, warmup_steps=2, patience=1, lowest=0.3).build(100, 512)
+    rates = []
+    for step in range(1, 6):
+        rates.append(schedule.rate(step))
+        schedule.observe(False)
+    assert rates == [0.5, 0.5, 0.3, 0.3, 0.3]
 
 
 def test_constant_stays() -> None:

@@ -31,7 +31,9 @@ def other_curves(lr: float, warmup: int, max_steps: int) -> dict[str, Curve]:
     settings: dict[str, Any] = {
         "inverse_sqrt": schedules.InverseSqrtConfig(lr=lr, warmup_steps=max(1, warmup)),
         "linear": schedules.LinearConfig(**given),
+        "polynomial": schedules.PolynomialConfig(**given),
         "cosine": schedules.CosineConfig(**given),
+        "tri_stage": schedules.TriStageConfig(**given, hold_steps=max_steps // 4),
         "constant": schedules.ConstantConfig(**given),
     }
     return {name: learning_rates(setting, max_steps, d_model=1) for name, setting in settings.items()}

@@ -45,9 +45,11 @@ class NoamConfig(_Fixed):
     type: Literal["noam"] = "noam"
     factor: float = Field(default=1.0, gt=0)  #: Multiplier of the whole curve.
     warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
+    lowest: float = Field(default=0.0, ge=0)  #: Rate that it does not fall below.
 
     def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
-        return float(self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5))
+        rate = float(self.factor * d_model**-0.5 * min(step**-0.5, step * self.warmup_steps**-1.5))
+        return rate if step < self.warmup_steps else max(rate, self.lowest)
 
 
 @settings
@@ -57,9 +59,11 @@ class InverseSqrtConfig(_Fixed):
     type: Literal["inverse_sqrt"] = "inverse_sqrt"
     lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
     warmup_steps: int = Field(default=4000, ge=1)  #: Length of the warm-up. [steps]
+    lowest: float = Field(default=0.0, ge=0)  #: Rate that it does not fall below.
 
     def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
-        return self.lr * min(step / self.warmup_steps, math.sqrt(self.warmup_steps / step))
+        rate = self.lr * min(step / self.warmup_steps, math.sqrt(self.warmup_steps / step))
+        return rate if step < self.warmup_steps else max(rate, self.lowest)
 
 
 @settings
@@ -91,6 +95,38 @@ class CosineConfig(_Fixed):
 
 
 @settings
+class PolynomialConfig(_Fixed):
+    """Up to `lr` in warmup_steps, then down to `final` * lr at max_steps with the share of the way that is left, to a
+    power. With power 1 it is `linear`."""
+
+    type: Literal["polynomial"] = "polynomial"
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
+    power: float = Field(default=2.0, gt=0)  #: Exponent.
+    final: float = Field(default=0.0, ge=0, le=1)  #: Last rate, as a share of `lr`.
+
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
+        left = (1 - progress(step, self.warmup_steps, max_steps)) ** self.power
+        return self.lr * warm_up(step, self.warmup_steps) * (self.final + (1 - self.final) * left)
+
+
+@settings
+class TriStageConfig(_Fixed):
+    """Up to `lr`, there for a while, then an exponential fall to `final` * lr at max_steps (Park et al. 2019,
+    "SpecAugment", section 4.3)."""
+
+    type: Literal["tri_stage"] = "tri_stage"
+    lr: float = Field(default=1e-3, gt=0)  #: Peak learning rate.
+    warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
+    hold_steps: int = Field(default=2000, ge=0)  #: Steps at the peak. [steps]
+    final: float = Field(default=0.01, gt=0, le=1)  #: Last rate, as a share of `lr`.
+
+    def rate_at(self, step: float, max_steps: int, d_model: int) -> float:
+        done = progress(step, self.warmup_steps + self.hold_steps, max_steps)
+        return float(self.lr * warm_up(step, self.warmup_steps) * self.final**done)
+
+
+@settings
 class ConstantConfig(_Fixed):
     """`lr` after a warm-up."""
 
@@ -111,6 +147,7 @@ class PlateauConfig:
     warmup_steps: int = Field(default=400, ge=0)  #: Length of the warm-up. [steps]
     factor: float = Field(default=0.5, gt=0, lt=1)  #: Multiplier of the rate at a plateau.
     patience: int = Field(default=3, ge=1)  #: Validations in a row without a new best that are a plateau. [validations]
+    lowest: float = Field(default=0.0, ge=0)  #: Rate that it does not fall below.
 
     def build(self, max_steps: int, d_model: int) -> Schedule:
         return PlateauSchedule(self, max_steps, d_model)
@@ -121,7 +158,8 @@ class PlateauSchedule(Schedule):
 
     def rate(self, step: float) -> float:
         warm = warm_up(step, self.settings.warmup_steps)
-        return float(self.settings.lr * warm * self.settings.factor**self.reductions)
+        rate = float(self.settings.lr * warm * self.settings.factor**self.reductions)
+        return max(rate, warm * float(self.settings.lowest))
 
     def observe(self, better: bool) -> None:
         self.bad = 0 if better else self.bad + 1
@@ -142,5 +180,6 @@ def progress(step: float, warmup_steps: int, max_steps: int) -> float:
 
 
 ScheduleConfig = Annotated[
-    NoamConfig | InverseSqrtConfig | LinearConfig | CosineConfig | ConstantConfig | PlateauConfig, by_type
-]
+    NoamConfig | InverseSqrtConfig | LinearConfig | PolynomialConfig | CosineConfig | TriStageConfig | ConstantConfig |
+    PlateauConfig, by_type
+]  # fmt: skip
