@@ -1,5 +1,7 @@
 """`topk` by way of the maxima of chunks, which a CPU finds sooner."""
 
+import math
+
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
