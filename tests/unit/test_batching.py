@@ -42,6 +42,19 @@ def test_each_row_once_and_never_over_the_budget(pairs, batch_tokens, micro_batc
     assert plan.num_batches == len(batches)
 
 
+@given(
+    pairs=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=60),
+    batch_sentences=st.integers(1, 9),
+)
+def test_a_batch_has_no_more_sentences_than_it_may(pairs, batch_sentences):
+    src, tgt = np.array(pairs).T
+    plan = BatchPlan(src, tgt, batch_tokens=10_000).with_sentences(batch_sentences)
+    batches = [rows for step in epoch_of(plan, 0) for rows in step]
+    assert sorted(np.concatenate(batches)) == list(range(len(pairs)))
+    assert sorted(map(len, batches))[1:] == [batch_sentences] * (len(batches) - 1)
+    assert len(plan.worst_case_batch(10_000)) <= batch_sentences
+
+
 def test_the_plan_is_a_pure_function_of_seed_epoch_and_step():
     src, tgt = lengths(2000)
     one, other = (BatchPlan(src, tgt, batch_tokens=512, micro_batches=2, seed=5) for _ in range(2))

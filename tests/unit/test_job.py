@@ -34,7 +34,7 @@ from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.pair import load_tokenizers
 from dragoman.training.loop import Outcome
 from dragoman.training.preflight import Estimate
-from dragoman.training.schedules import NoamConfig
+from dragoman.training.schedules import LinearConfig, NoamConfig
 
 MODULE = importlib.import_module("dragoman.tasks.base")  # `recipe.job` is a function of the package too
 GERMAN = "eins zwei\ndrei\nvier fünf\n"
@@ -363,6 +363,19 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
     assert recipes.run(parse(TranslationRecipe, recipe), seconds_left=5000.0).outcome.step == 4
 
 
+def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any]) -> None:
+    """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one."""
+    recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}}
+    result = recipes.run(parse(TranslationRecipe, recipe))
+    assert result.outcome.step == 2 * 3
+    rates = [event["lr"] for event in read_events(result.run_dir / "metrics.jsonl") if event["event"] == "train"]
+    assert rates[-1] == LinearConfig(lr=0.01).rate_at(6, 6, 8)
+    assert recipes.run(parse(TranslationRecipe, recipe)).outcome.step == 6
+    recipe["training"]["max_epochs"] = 3
+    assert recipes.run(parse(TranslationRecipe, recipe)).outcome.step == 9
+    assert recipes.of_run(result.run_dir).training.max_epochs == 3
+
+
 def test_a_run_begun_without_a_budget_goes_on_with_one_and_its_own_warm_up(recipe: dict[str, Any]) -> None:
     recipe["training"] |= {"max_steps": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 2}}
     recipes.run(parse(TranslationRecipe, recipe))
@@ -511,6 +524,11 @@ def test_both_directions_of_a_corpus_are_looked_at(recipe: dict[str, Any], tmp_p
     prepared = job(recipe, "corpus.leaks=drop", "tokenizer={type: sentencepiece, vocab_size: 40, languages: [de, en]}")
     prepared.prepare()
     assert len(prepared.train) == 2 * 7
+
+
+def test_a_stream_has_no_epochs(recipe: dict[str, Any]) -> None:
+    with raises_error(Error.WRONG_SETTING, "training.max_epochs"):
+        job(recipe, "corpus.train={type: stream}", "training.max_epochs=2")
 
 
 def test_leaks_of_a_stream_cannot_be_dropped(recipe: dict[str, Any]) -> None:

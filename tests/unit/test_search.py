@@ -14,7 +14,6 @@ from torch import Tensor
 from dragoman.config import parse, to_dict
 from dragoman.decoding import beam
 from dragoman.decoding.base import (
-    ROWS_AT_ONCE,
     DecodingConfig,
     SampledConfig,
     best_tokens,
@@ -23,7 +22,7 @@ from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenal
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import Hypothesis, default_max_lengths, search, search_together
 from dragoman.decoding.slots import Slots, padded
-from dragoman.decoding.top_columns import top_columns
+from dragoman.decoding.top_columns import ROWS_AT_ONCE, top_columns
 from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel
 from dragoman.models.blocks import LearnedConfig

@@ -173,7 +173,7 @@ def train(
     changes = list(overrides or [])
     if recipe is not None and "=" in recipe and not Path(recipe).exists():
         changes, recipe = [recipe, *changes], None
-    if budget is not None and any(change.startswith("training.max_steps=") for change in changes):
+    if budget is not None and any(change.startswith("training.max_") for change in changes):
         raise Error.CONFLICT("--budget chooses training.max_steps, and a run that goes on keeps it", "give one of them")
     changes = with_options(changes, run_dir=run_dir, device=device, init_from=init_from)
     changes += [f"training.freeze={json.dumps([part.strip() for part in freeze.split(',')])}"] if freeze else []

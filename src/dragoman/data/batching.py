@@ -8,6 +8,7 @@ short, the first row of a batch is its widest, and the number of rows that fit i
 same cuts in every epoch. What an epoch's key shuffles is which rows of equal lengths meet, and the order of batches.
 """
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -59,10 +60,18 @@ class BatchPlan:
         self._folder = folder if len(src) > ON_DISK else None
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
         refuse_too_long(self._groups, self._rows, batch_tokens, lines)
+        self._most_rows: int | None = None
         self._cuts = self._groups.cuts(batch_tokens)
         self.fill = self._groups.fill(self._cuts)
         """The share of the positions of both sides that hold real tokens; the rest is padding. Equal for all epochs."""
         self._epoch: tuple[int, IntArray, IntArray] | None = None
+
+    def with_sentences(self, most: int | None) -> "BatchPlan":
+        """The plan whose micro-batches have so many rows at most."""
+        other = copy.copy(self)
+        other._most_rows, other._cuts = most, self._groups.cuts(self.batch_tokens, most)
+        other.fill = self._groups.fill(other._cuts)
+        return other
 
     def _file(self, name: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{name}.bin"
@@ -88,7 +97,7 @@ class BatchPlan:
     def worst_case_batch(self, batch_tokens: int) -> IntArray:
         """The row numbers of the batch of most positions, both sides together, that such a budget leads to."""
         groups = self._groups
-        cuts = groups.cuts(max(batch_tokens, int(groups.widths[0])))
+        cuts = groups.cuts(max(batch_tokens, int(groups.widths[0])), self._most_rows)
         src, tgt = groups.longest(cuts)
         batch = int((np.diff(cuts) * (src + tgt + 2)).argmax())
         return self._rows[cuts[batch] : cuts[batch + 1]]

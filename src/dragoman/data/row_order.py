@@ -53,7 +53,7 @@ class Groups:
         """The positions that a row of each group takes, </s> included."""
         return np.maximum(self.src, self.tgt) + 1
 
-    def cuts(self, batch_tokens: int) -> IntArray:
+    def cuts(self, batch_tokens: int, most_rows: int | None = None) -> IntArray:
         """Where batches start and the last one ends, over all rows; a batch is as wide as its first row."""
         widths, total = self.widths, int(self.starts[-1])
         cuts, place = [np.zeros(1, dtype=np.int64)], 0
@@ -61,6 +61,7 @@ class Groups:
             if place >= end:
                 continue
             size = max(1, batch_tokens // int(widths[group]))
+            size = size if most_rows is None else min(size, most_rows)
             count = -(-(end - place) // size)  # batches that begin in this group
             cuts.append(np.minimum(place + size * np.arange(1, count + 1, dtype=np.int64), total))
             place += count * size

@@ -14,11 +14,8 @@ from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
-from dragoman.decoding.top_columns import top_columns
+from dragoman.decoding.top_columns import rows_at_once, top_columns
 from dragoman.errors import DragomanError, Error
-
-ROWS_AT_ONCE = 64
-"""Rows whose log probabilities are computed together."""
 
 TIES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -146,11 +143,6 @@ def ban(log_probs: Float[Tensor, "rows vocab"], ids: list[int]) -> None:
     """Column by column: a list as an index becomes a tensor, for whose way to a GPU everything would wait."""
     for column in ids:
         log_probs[:, column] = -math.inf
-
-
-def rows_at_once(logits: Float[Tensor, "rows vocab"]) -> int:
-    """Number of rows to look at together; all of them on a GPU."""
-    return ROWS_AT_ONCE if logits.device.type == "cpu" else logits.size(0)
 
 
 def best_tokens(

@@ -6,6 +6,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+ROWS_AT_ONCE = 64
+"""Rows whose log probabilities are computed together."""
+
+
+def rows_at_once(logits: Float[Tensor, "rows vocab"]) -> int:
+    """Number of rows to look at together; all of them on a GPU."""
+    return ROWS_AT_ONCE if logits.device.type == "cpu" else logits.size(0)
+
 
 def top_columns(
     values: Float[Tensor, "rows columns"], k: int, chunk: int = 64

@@ -80,6 +80,8 @@ def sweep(recipe: Path, changes: Sequence[str], folder: Path, seconds: float | N
     training = next(iter(plans.values())).training
     if len({plan.training.max_steps for plan in plans.values()}) > 1:
         raise Error.WRONG_OPTION("training.max_steps cannot be swept: stages compare runs after as many steps")
+    if any(plan.training.max_epochs for plan in plans.values()):
+        raise Error.WRONG_OPTION("training.max_epochs: stages end after steps", "give training.max_steps")
     steps = training.max_steps
     alive, rows, failed = list(trials), dict[Trial, Row](), set[Trial]()
     for end in _stages(steps, len(trials), keep, training.validate_every):

@@ -13,7 +13,7 @@ from dragoman.runs.atomic_io import read_json, read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.runs.log import RunLog
 
-MAY_CHANGE = ("training.max_steps", "training.validate_every", "training.validate_seconds",
+MAY_CHANGE = ("training.max_", "training.min_improvement", "training.validate_every", "training.validate_seconds",
               "training.validation_beam_size", "training.patience", "training.keep_", "training.log_every",
               "training.loggers", "training.samples", "training.not_finite", "training.compile", "decoding",
               "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from torch import nn
@@ -33,7 +33,7 @@ from dragoman.tasks import adapter
 from dragoman.tasks.adapter import LoraConfig
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
-from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_steps, with_steps_of_run
+from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_epochs, with_steps, with_steps_of_run
 from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, pieces_of
 from dragoman.training.config import TrainingConfig, check_division
@@ -214,7 +214,8 @@ class Job(ABC):
         """The batches of rows of these lengths, as the recipe asks for them."""
         training = self.recipe.training
         sizes = {"batch_tokens": training.batch_tokens, "micro_batches": training.micro_batches}
-        return BatchPlan(src_lengths, tgt_lengths, **sizes, seed=self.recipe.seed, **options)
+        plan = BatchPlan(src_lengths, tgt_lengths, **sizes, seed=self.recipe.seed, **options)
+        return plan if training.batch_sentences is None else plan.with_sentences(training.batch_sentences)
 
     def check(self, *, with_others: bool = False) -> int:
         """Build everything that the recipe describes but its data; the number of parameters.
@@ -421,6 +422,8 @@ class Job(ABC):
         torch.manual_seed(recipe.seed)
         device = pick_device(recipe.device)
         model, task = self.start()
+        if recipe.training.max_epochs is not None:
+            self.recipe = recipe = with_epochs(recipe, cast(Any, task).plan.steps_per_epoch)
         if recipe.adapter is not None:
             rows = self.named_rows(recipe.init_from)
             say(adapter.adapt(model.to(device), recipe.adapter, self._base(), rows))

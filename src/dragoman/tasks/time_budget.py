@@ -27,6 +27,12 @@ def validated_by_the_clock(recipe: Any, seconds: float) -> Any:
     return replace(recipe, training=training)
 
 
+def with_epochs(recipe: Any, steps_per_epoch: int) -> Any:
+    """The recipe with the steps of its epochs."""
+    training = recipe.training
+    return replace(recipe, training=replace(training, max_steps=training.max_epochs * steps_per_epoch))
+
+
 def with_steps(recipe: Any, max_steps: int) -> Any:
     """The recipe with so many steps, and with a warm-up that leaves most of them for the rest."""
     schedule = recipe.training.schedule
@@ -36,7 +42,7 @@ def with_steps(recipe: Any, max_steps: int) -> Any:
             ratio = shorter.warmup_steps / schedule.warmup_steps
             shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
         schedule = shorter
-    return replace(recipe, training=replace(recipe.training, max_steps=max_steps, schedule=schedule))
+    return replace(recipe, training=replace(recipe.training, max_steps=max_steps, max_epochs=None, schedule=schedule))
 
 
 def with_steps_of_run(recipe: Any) -> Any:

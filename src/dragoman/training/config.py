@@ -20,8 +20,12 @@ class TrainingConfig:
     """The settings of a training. Steps are optimizer steps."""
 
     max_steps: int = Field(default=5000, ge=1)  #: Length of the training. [steps]
+    max_epochs: int | None = Field(default=None, ge=1)
+    """Length of the training in the place of `max_steps`; null: that one. [epochs]"""
     batch_tokens: int = Field(default=2048, ge=1)
     """Limit of rows times the longer side of a micro-batch, padding included. [positions]"""
+    batch_sentences: int | None = Field(default=None, ge=1)
+    """Limit of rows of a micro-batch, beside that of positions; null: none. [sentences]"""
     micro_batches: int = Field(default=1, ge=1)
     """Micro-batches whose gradients are summed before each step (gradient accumulation). Several processes divide them
     among themselves."""
@@ -71,6 +75,9 @@ class TrainingConfig:
     patience_on: Literal["best", "any", "all"] = "best"
     """The figures that `patience` waits for: `best`: the order of `best_by`; `any`, `all`: one, or each, of the
     figures in `best_by`, but for BLEU below 1."""
+    min_improvement: float = Field(default=0.0, ge=0)
+    """Least gain of a figure over its best, or loss of the loss, for `patience` to begin anew; the best checkpoint is
+    the best without it."""
     keep_last: int = Field(default=2, ge=1)  #: Newest checkpoints that are kept.
     keep_best: int = Field(default=1, ge=1)  #: Best checkpoints that are kept, beside the newest.
     log_every: int = Field(default=50, ge=1)  #: Interval between lines of the log. [steps]

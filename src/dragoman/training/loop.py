@@ -160,7 +160,7 @@ class Trainer(Resumable):
         for name, value in {"score": result.score, **result.metrics}.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)
-        better = self.state.observe(result, self.config.best_by)
+        better = self.state.observe(result, self.config.best_by, self.config.min_improvement)
         epoch, _ = self.task.position(self.step)
         self.log.event(
             "valid",

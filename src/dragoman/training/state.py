@@ -1,5 +1,6 @@
 """The state of a training: all that must survive its process, besides tensors and pace.json."""
 
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -70,19 +71,23 @@ class TrainingState:
     precision: str
     """The number format that the training began in, whatever `auto` is where it goes on."""
 
-    def observe(self, validation: Validation, best_by: Sequence[str]) -> bool:
+    def observe(self, validation: Validation, best_by: Sequence[str], min_improvement: float = 0.0) -> bool:
         """Count the validation at this step; True where it is the best so far."""
         for name in best_by:
             value = goodness(validation.metrics, name)
-            if name not in self.peaks or value > self.peaks[name]:
-                self.peaks[name], self.stalled[name] = value, 0
-            elif name != "bleu" or self.peaks[name] >= TELLING_BLEU:
+            peak = self.peaks.get(name, -math.inf)
+            if value > peak + min_improvement:
+                self.stalled[name] = 0
+            elif name != "bleu" or peak >= TELLING_BLEU:
                 self.stalled[name] += 1
+            self.peaks[name] = max(value, peak)
         ranked_by = validation.ranked_by(best_by)
-        better = rank(ranked_by) > rank(self.best)
+        before, now = rank(self.best), rank(ranked_by)
+        better = now > before
         if better:
             self.best, self.best_step = ranked_by, self.step
-        self.bad_validations = 0 if better else self.bad_validations + 1
+        is_enough = better and (not min_improvement or now[0] > before[0] + min_improvement)
+        self.bad_validations = 0 if is_enough else self.bad_validations + 1
         self.schedule.observe(better)
         return better
 

@@ -56,6 +56,8 @@ class LanguageModellingRecipe(RecipeSettings):
     def __post_init__(self) -> None:
         if getattr(self.tokenizer, "sampling", 0):
             raise ValueError("tokenizer.sampling draws segmentations of sentence pairs; a language model has none")
+        if self.training.batch_sentences:
+            raise ValueError("training.batch_sentences: a language model reads windows; give training.batch_tokens")
 
 
 class LanguageModellingJob(Job):

@@ -121,6 +121,8 @@ class TranslationRecipe(RecipeSettings):
                 raise ValueError(f"model.alignment_head={list(head)}: the last layer and head are {last}")
         if self.guided_alignment.type != "none":
             self._check_guide()
+        if self.training.max_epochs and isinstance(self.corpus.train, StreamSource):
+            raise ValueError("training.max_epochs: a stream has no end that is known; give max_steps")
         if pieces := pieces_of(self.corpus.augment, self.corpus.context):
             if isinstance(self.corpus.train, StreamSource):
                 raise ValueError(
