@@ -24,10 +24,10 @@ from matplotlib.figure import Figure
 from dragoman.analysis import figure as pictures
 from dragoman.backends.packed_linear import pack
 from dragoman.data.batching import BatchPlan
-from dragoman.decoding.base import ROW_MULTIPLE
 from dragoman.decoding.search import DecodingConfig, search
 from dragoman.device import machine_name
 from dragoman.experiments.bench.batches import RandomPairs, subject
+from dragoman.models.base import ROW_MULTIPLE
 from dragoman.runs.events import METRICS, read_events
 from dragoman.tasks import recipes
 from dragoman.text.tokenizers.base import SPECIALS

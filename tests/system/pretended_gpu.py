@@ -175,7 +175,7 @@ def main(recipe: str, run: str, changes: list[str]) -> None:
     device.pick_device = lambda name="auto": DEVICE
     write = atomic_io.write_tensors
     atomic_io.write_tensors = lambda path, tensors: write(path, _real(dict(tensors)))
-    from dragoman.decoding.slots import Slots
+    from dragoman.decoding.rows import Slots
     from dragoman.inference.search_translator import SearchTranslator
     from dragoman.tasks import recipes
     from dragoman.training import preflight

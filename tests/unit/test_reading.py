@@ -15,8 +15,8 @@ LIBRARIES = {"torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "pyd
 SUPPORT = {
     "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.eval_batches",
     "data.movable", "data.random", "data.row_order", "data.store", "data.stream_blocks", "decoding.constrained",
-    "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "decoding.slots",
-    "decoding.top_columns", "evaluation", "inference", "languages", "models.families", "nn.kv_cache", "quality",
+    "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "decoding.rows",
+    "evaluation", "inference", "languages", "models.families", "nn.kv_cache", "quality",
     "text.augment", "text.documents", "text.glossary", "text.images", "text.labelled", "text.lines", "text.sources",
     "text.tokenizers", "training",
 }  # fmt: skip

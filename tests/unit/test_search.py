@@ -19,10 +19,9 @@ from dragoman.decoding.base import (
     best_tokens,
 )
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, LengthPenalty, NoPenalty
+from dragoman.decoding.rows import ROWS_AT_ONCE, Slots, padded, top_columns
 from dragoman.decoding.rules import Ban, BeginWith, Rule
 from dragoman.decoding.search import Hypothesis, default_max_lengths, search, search_together
-from dragoman.decoding.slots import Slots, padded
-from dragoman.decoding.top_columns import ROWS_AT_ONCE, top_columns
 from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, Seq2SeqModel
 from dragoman.models.blocks import LearnedConfig

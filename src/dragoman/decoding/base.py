@@ -13,8 +13,8 @@ from torch import Tensor
 from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
+from dragoman.decoding.rows import rows_at_once, top_columns
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
-from dragoman.decoding.top_columns import rows_at_once, top_columns
 from dragoman.errors import DragomanError, Error
 
 TIES = 2

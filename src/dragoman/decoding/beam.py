@@ -59,8 +59,8 @@ from dragoman.decoding.base import (
     divisors,
 )
 from dragoman.decoding.continuous_batching import Search
+from dragoman.decoding.rows import Slots
 from dragoman.decoding.rules import Rule
-from dragoman.decoding.slots import Slots
 from dragoman.models.base import DecoderState
 
 

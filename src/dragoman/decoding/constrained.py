@@ -34,8 +34,8 @@ from dragoman.decoding.base import (
     check_finite,
 )
 from dragoman.decoding.continuous_batching import Search
+from dragoman.decoding.rows import Slots
 from dragoman.decoding.rules import Rule, Step
-from dragoman.decoding.slots import Slots
 from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, DecoderState
 

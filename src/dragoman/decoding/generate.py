@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.config import Field, settings
 from dragoman.decoding.base import SPECIALS
 from dragoman.decoding.filters import DrawConfig, draw, filtered, numbers
-from dragoman.decoding.slots import Slots, padded
+from dragoman.decoding.rows import Slots, padded
 from dragoman.device import float64_device
 from dragoman.errors import Error
 

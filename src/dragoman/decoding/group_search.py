@@ -27,8 +27,8 @@ from dragoman.decoding.beam import (
     no_finished,
 )
 from dragoman.decoding.continuous_batching import Search
+from dragoman.decoding.rows import Slots
 from dragoman.decoding.rules import Rule
-from dragoman.decoding.slots import Slots
 from dragoman.models.base import DecoderState
 
 

@@ -24,9 +24,8 @@ from dragoman.decoding.base import (
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.filters import draw, filtered, numbers
+from dragoman.decoding.rows import Slots, rows_at_once
 from dragoman.decoding.rules import Rule, Step
-from dragoman.decoding.slots import Slots
-from dragoman.decoding.top_columns import rows_at_once
 from dragoman.device import float64_device
 from dragoman.models.base import DecoderState
 

@@ -16,9 +16,9 @@ from dragoman.decoding.continuous_batching import Search, search_together
 from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.group_search import group_search
+from dragoman.decoding.rows import padded
 from dragoman.decoding.rules import Rule
 from dragoman.decoding.sample_search import sample_search
-from dragoman.decoding.slots import padded
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 

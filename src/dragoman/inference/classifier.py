@@ -17,7 +17,7 @@ from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.data.eval_batches import even_batches
 from dragoman.data.examples import LabelledCorpus, Split
 from dragoman.data.inputs import ImageReader, Inputs, TextReader, read_images_in
-from dragoman.decoding.slots import padded
+from dragoman.decoding.rows import padded
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.models.families import TextClassifierConfig, ViTConfig
