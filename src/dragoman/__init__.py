@@ -6,6 +6,7 @@
 ['i want a beer']
 
 `help(dragoman.Translator)` shows what it can do; `load_classifier` and `load_language_model` are for other runs.
+`help(dragoman.train)`, `dragoman.evaluate` and `dragoman.Corpus` are for training (docs/python.md).
 """
 
 from importlib import import_module
@@ -15,36 +16,50 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
+    from dragoman.experiments.callbacks import Callback
+    from dragoman.experiments.evaluate import evaluate
+    from dragoman.experiments.train import Training, train
     from dragoman.inference.classifier import Predictor
     from dragoman.inference.generator import Generator
     from dragoman.inference.translation import Scored, Translation
     from dragoman.pipeline.translator import Translator
     from dragoman.text.glossary import Glossary
+    from dragoman.text.sources.records import Corpus
     from dragoman.version import __version__
 
 _PLACES = {
     "__version__": "version",
+    "Callback": "experiments.callbacks",
+    "Corpus": "text.sources.records",
     "Generator": "inference.generator",
     "Glossary": "text.glossary",
     "Predictor": "inference.classifier",
     "Scored": "inference.translation",
+    "Training": "experiments.train",
     "Translation": "inference.translation",
     "Translator": "pipeline.translator",
+    "evaluate": "experiments.evaluate",
+    "train": "experiments.train",
 }
 """The module of each name, which is loaded on first use: PyTorch takes a second to import."""
 
 __all__ = [
+    "Callback",
+    "Corpus",
     "DragomanError",
     "Generator",
     "Glossary",
     "Predictor",
     "Scored",
+    "Training",
     "Translation",
     "Translator",
     "__version__",
+    "evaluate",
     "load",
     "load_classifier",
     "load_language_model",
+    "train",
 ]
 
 

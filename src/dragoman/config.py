@@ -9,7 +9,9 @@ import copy
 import dataclasses
 import difflib
 import functools
+import inspect
 import itertools
+import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -149,6 +151,25 @@ def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any
     return result
 
 
+def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> list[str]:
+    """Overrides as `override` takes them: of a mapping, nested or of dotted keys, or as they are.
+
+    >>> as_overrides({"training": {"max_steps": 9, "best_by": ["bleu"]}, "model.type": "lstm"})
+    ['training.max_steps=9', 'training.best_by=["bleu"]', 'model.type="lstm"']
+    """
+    if overrides is None or isinstance(overrides, str):
+        return [overrides] if overrides else []
+    if not isinstance(overrides, Mapping):
+        return list(overrides)
+    found = []
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and value:
+            found += [f"{key}.{inner}" for inner in as_overrides(value)]
+        else:
+            found.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
+    return found
+
+
 def _value(text: str) -> Any:
     """The value of an override: YAML where that is a number, a word, a text in quotes, or a list or keys in brackets;
     else the text as it stands, as in names of files with marks that mean something in YAML.
@@ -219,7 +240,39 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
         findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
         unknown = any(item["type"] in _UNKNOWN_KEY for item in errors)
         code = Error.UNKNOWN_SETTING if unknown else Error.WRONG_SETTING
-        raise code("; ".join(findings), file=source) from error
+        raise code("; ".join(findings), file=source) from None
+
+
+def changed(value: T, changes: Mapping[str, Any], source: str) -> T:
+    """Settings with some of their fields changed; errors as those of `parse`."""
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
+    return parse(type(value), {**fields, **changes}, source)
+
+
+def check_names(what: str, given: Iterable[str], known: Any, hint: str | None = None) -> None:
+    """Raises DragomanError for an option of `what` that a settings class, or a function, does not have."""
+    if not isinstance(known, type):
+        names = [name for name, one in inspect.signature(known).parameters.items() if one.kind != one.VAR_KEYWORD]
+    else:
+        names = [field.name for field in dataclasses.fields(known)]
+    for name in given:
+        if name not in names:
+            near = nearest(name, names)
+            raise Error.UNKNOWN_SETTING(
+                f"{what}: no option `{name}`", hint_of(name, names) if near or not hint else hint
+            )
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that is meant: by what other toolkits call it, or by its letters."""
+    others = (other for other in OTHER_NAMES.get(name.replace("-", "_"), ()) if other in known)
+    return next(others, None) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
+
+
+def hint_of(name: str, known: Sequence[str], where: str = "") -> str:
+    """A hint for a name that is not known: the one that is meant, or all."""
+    near = nearest(name, known)
+    return f"did you mean `{near}`?" if near else f"known{where}: {', '.join(known)}"
 
 
 def to_dict(value: Any) -> dict[str, Any]:
@@ -262,9 +315,7 @@ def _finding(cls: Any, item: Any) -> str:
     path = ".".join(keys)
     match item["type"]:
         case kind if kind in _UNKNOWN_KEY:
-            near = difflib.get_close_matches(location[-1], known, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known keys here: {', '.join(known)}"
-            return f"unknown key `{path}`: {hint}"
+            return f"unknown key `{path}`: {hint_of(location[-1], known, ' keys here')}"
         case "missing" | "missing_keyword_only_argument" | "missing_argument":
             return f"`{path}` is missing"
         case "union_tag_invalid":
@@ -321,3 +372,52 @@ def tag(cls: Any) -> str | None:
     """The value of `type:` by which a settings class is chosen from a union."""
     hint = typing.get_type_hints(cls).get("type")
     return typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
+
+
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    name: ours
+    for names, ours in {
+        "num_beams beam beams": ("beam_size",),
+        "nbest num_return_sequences num_hypotheses": ("n_best",),
+        "lenpen length_penalty_alpha beam_alpha": ("length_penalty",),
+        "max_length max_len max_output_length max_decoding_length": ("max_length_ratio", "max_tokens"),
+        "max_new_tokens max_length_b max_len_b": ("max_length_extra", "max_tokens"),
+        "max_len_a": ("max_length_ratio",),
+        "min_len min_decoding_length min_output_length": ("min_length",),
+        "no_repeat_ngram_size": ("no_repeat_ngram",),
+        "do_sample sampling_topk sampling_topp top_k top_p": ("sampling",),
+        "early_stopping": ("stopping", "patience"),
+        "epochs num_train_epochs": ("max_epochs",),
+        "train_steps max_update num_steps max_updates": ("max_steps",),
+        "batch_size per_device_train_batch_size": ("batch_tokens",),
+        "accum_count update_freq update_interval gradient_accumulation_steps batch_multiplier": ("micro_batches",),
+        "learning_rate initial_learning_rate lr": ("lr", "schedule"),
+        "lr_scheduler lr_scheduler_type decay_method scheduling": ("schedule",),
+        "warmup warmup_updates learning_rate_warmup": ("warmup_steps",),
+        "max_grad_norm clip_grad_norm clip_gradient gradient_clipping": ("clip_norm",),
+        "label_smoothing_factor": ("label_smoothing",),
+        "fp16 bf16 mixed_precision model_dtype": ("precision",),
+        "valid_steps validation_freq eval_steps eval_every checkpoint_interval valid_freq": ("validate_every",),
+        "save_total_limit keep_checkpoint keep_last_params": ("keep_last",),
+        "logging_steps report_every logging_freq disp_freq log_interval": ("log_every",),
+        "early_stopping_patience checkpoint_improvement_patience": ("patience",),
+        "metric_for_best_model early_stopping_metric optimized_metric": ("best_by",),
+        "hidden_size rnn_size embedding_dim dim_emb encoder_embed_dim model_size": ("d_model",),
+        "enc_layers encoder_layers enc_depth num_hidden_layers num_layers": ("num_encoder_layers", "num_layers"),
+        "dec_layers decoder_layers dec_depth": ("num_decoder_layers",),
+        "heads nhead attention_heads encoder_attention_heads transformer_heads": ("num_heads",),
+        "ff_size transformer_ff dim_feedforward ffn_dim encoder_ffn_embed_dim": ("d_ff",),
+        "output_dir model_dir save_dir save_model": ("run_dir",),
+        "random_seed": ("seed",),
+        "load_model finetune_from_model train_from": ("init_from",),
+        "on_train_begin on_train_start on_fit_start": ("on_begin",),
+        "on_step_end on_batch_end on_train_batch_end": ("on_step",),
+        "on_evaluate on_epoch_end on_validation_end on_validation_epoch_end on_test_end": ("on_validation",),
+        "on_train_end on_fit_end": ("on_end",),
+        "train_data train_dataset dataset data x": ("corpus",),
+        "source_lang source_language": ("src_lang",),
+        "target_lang target_language": ("tgt_lang",),
+    }.items()
+    for name in names.split()
+}
+"""The names that other toolkits have for ours (fairseq, JoeyNMT, Marian, OpenNMT, Sockeye, transformers, Keras)."""

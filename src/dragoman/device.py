@@ -4,8 +4,10 @@ import contextlib
 import contextvars
 import os
 import platform
+import random
 import resource
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -165,6 +167,20 @@ def threads_for(hidden_numbers: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave the process's random numbers, filters of warnings and choice of attention kernels as they were, whatever is
+    done within: other libraries draw names of files, and add filters when they are imported."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
+    attention, drawn = torch.backends.cuda.cudnn_sdp_enabled(), random.getstate()
+    with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+        try:
+            yield
+        finally:
+            torch.backends.cuda.enable_cudnn_sdp(attention)
+            random.setstate(drawn)
 
 
 def available_bytes(device: torch.device) -> int | None:

@@ -1,13 +1,17 @@
-"""Progress of long work, on stderr: a bar with an ETA on a terminal, a plain line now and then elsewhere.
+"""Progress of long work: a bar with an ETA on a terminal or below a notebook's cell, else a plain line now and then.
 
 >>> with Progress("counting", total=3) as bar:  # doctest: +SKIP
 ...     for _ in range(3):
 ...         bar.advance(loss="4.20")
 """
 
+import html
 import re
 import sys
+import threading
 import time
+from importlib import import_module
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,6 +20,7 @@ from rich.progress import Progress as RichProgress
 from dragoman.errors import Error
 
 PLAIN_INTERVAL_S = 10.0
+CELL_INTERVAL_S = 0.5
 
 
 _silent = False
@@ -36,6 +41,13 @@ def say(text: str) -> None:
 def complain(text: str) -> None:
     """Print why this process ends, whether others speak or not."""
     print(text, file=sys.stderr, flush=True)
+
+
+def in_notebook() -> bool:
+    """True in a cell of Jupyter, which shows pages and is no terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel") and threading.current_thread() is threading.main_thread()
 
 
 def clock(seconds: float) -> str:
@@ -88,10 +100,14 @@ class Progress:
         self.interval_s, self.shown = interval_s, shown and not _silent
         self.fields: dict[str, str] = {}
         self.bar: RichProgress | None = None
+        self.cell: Any = None
+        """The bar below a notebook's cell."""
 
     def __enter__(self) -> "Progress":
         self.start_time = self.last_time = time.monotonic()
-        if self.shown and sys.stderr.isatty():
+        if self.shown and in_notebook():
+            self.cell = import_module("IPython.display").display(self._html(), raw=True, display_id=True)
+        elif self.shown and sys.stderr.isatty():
             self.bar = RichProgress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -111,9 +127,12 @@ class Progress:
         self.fields.update(fields)
         if self.bar is not None:
             self.bar.update(self.task, total=self.total, completed=self.done, note="  ".join(self._notes()))
-        elif self.shown and time.monotonic() - self.last_time >= self.interval_s:
+        elif self.shown and time.monotonic() - self.last_time >= (CELL_INTERVAL_S if self.cell else self.interval_s):
             self.last_time = time.monotonic()
-            say(self._line())
+            if self.cell:
+                self.cell.update(self._html(), raw=True)
+            else:
+                say(self._line())
 
     def say(self, text: str) -> None:
         if self.bar is not None:
@@ -124,6 +143,13 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+        if self.cell:
+            self.cell.update(self._html(), raw=True)
+
+    def _html(self) -> dict[str, str]:
+        """The bar for a notebook, and its line for what shows text alone."""
+        line, size = self._line(), f' value="{self.done}" max="{self.total}"' if self.total else ""
+        return {"text/plain": line, "text/html": f"<progress{size}></progress> {html.escape(line)}"}
 
     def _notes(self) -> list[str]:
         return [f"{name} {value}" for name, value in self.fields.items()]

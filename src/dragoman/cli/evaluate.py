@@ -19,14 +19,10 @@ from dragoman.cli.options import (
     SrcLang,
     TgtLang,
     Which,
-    decoding_changes,
-    given,
     precision_given,
 )
-from dragoman.errors import Error
-from dragoman.evaluation.judging import Judging, judge_files
-from dragoman.experiments.calibrate import project as projected
-from dragoman.tasks import recipes
+from dragoman.experiments import evaluate as evaluation
+from dragoman.pipeline.confidence import Projection
 
 Metrics = Annotated[
     list[str] | None,
@@ -110,35 +106,16 @@ def evaluate(
 
     Example: dragoman evaluate --hypotheses google.en --src test.de --ref test.en --metric bleu --metric chrf++
     """
-    kinds = given(metrics=tuple(metric or ()), by=tuple(by or ()))
-    judging = Judging(**kinds, checks=checks, training_text=tuple(training_text or ()))
-    scoring = given(tokenize=tokenize, lowercase=lowercase)
-    languages = (src_lang, tgt_lang) if src_lang or tgt_lang else None
-    sets = {"sources": src or [], "references": ref or [], "names": name or [], **given(languages=languages)}
-    if hypotheses:
-        if run is not None:
-            raise Error.CONFLICT(f"{run} and --hypotheses", "give a run to translate with, or translations, not both")
-        results: Mapping[str, Any] = judge_files(judging, hypotheses, **sets, **scoring)
-    elif run is None:
-        raise Error.MISSING_OPTION("give a run directory, or --hypotheses FILE with --src and --ref")
-    elif src and not ref and (run / "confidence.json").exists():
-        return project(run, src, which, device, as_json)
+    options = {name: value for name, value in locals().items() if name != "as_json"}
+    results = evaluation.evaluate(**options | precision_given(precision))
+    if any(isinstance(one, Projection) for one in results.values()):
+        print_projections(results, as_json)
     else:
-        results = recipes.evaluate(
-            run,
-            which=which,
-            device=device,
-            **sets,
-            **given(judging=judging if judging != Judging() else None, output=output, min_context=min_context),
-            **scoring | precision_given(precision) | decoding_changes(beam_size, length_penalty),
-            **given(changes=overrides or None, datastores=datastore, ensemble=ensemble),
-        )
-    print_scores(results, as_json)
+        print_scores(results, as_json)
 
 
-def project(run: Path, sources: list[Path], which: str, device: str, as_json: bool) -> None:
+def print_projections(found: Mapping[str, Projection], as_json: bool) -> None:
     """Print the chrF that a run expects of its translations, with the half width of its 95 % interval."""
-    found = {str(path): projected(run, path, which, device) for path in sources}
     if as_json:
         typer.echo(json.dumps({name: asdict(it) for name, it in found.items()}, indent=2, ensure_ascii=False))
         return

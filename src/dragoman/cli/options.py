@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import json
 import os
 import shutil
 import stat
@@ -93,15 +92,6 @@ Lora = Annotated[
         show_default=False,
     ),
 ]
-
-
-def with_options(changes: list[str], **options: Path | str | None) -> list[str]:
-    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
-    known = {name: str(value) for name, value in options.items() if value}
-    for name in known:
-        if any(change.startswith(f"{name}=") for change in changes):
-            raise Error.CONFLICT(f"{name}=... and its option say the same thing twice", "give one of them")
-    return changes + [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items()]
 
 
 def precision_given(name: str | None) -> dict[str, Any]:

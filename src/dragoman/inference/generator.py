@@ -107,6 +107,4 @@ class Generator:
         return [self.text_after(prompt, ids) for prompt, ids in zip(prompts, found, strict=True)]
 
     def _settings(self, changes: dict[str, Any]) -> SamplingConfig:
-        if not changes:
-            return self.sampling
-        return config.parse(SamplingConfig, {**config.to_dict(self.sampling), **changes}, "sampling settings")
+        return config.changed(self.sampling, changes, "sampling settings") if changes else self.sampling

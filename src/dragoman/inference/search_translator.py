@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
+from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
@@ -191,7 +192,7 @@ class SearchTranslator:
     def with_decoding(self, **changes: Any) -> "SearchTranslator":
         """This translator, of the same model, with some fields of its `DecodingConfig` changed."""
         other = copy.copy(self)
-        other.decoding = replace(self.decoding, **changes)
+        other.decoding = config.changed(self.decoding, changes, "decoding")
         return other
 
     def reranked_by(self, reranker: "Reranker") -> "SearchTranslator":

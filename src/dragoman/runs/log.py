@@ -6,7 +6,7 @@ docs/architecture.md); the others are for watching (`loggers.py`).
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
             # Unbuffered: nothing is held back that a kill could lose, or that a full disk could refuse once more.
             self._file = self.path.open("ab", buffering=0)
         self._loggers = Loggers(run_dir, loggers)
+        self.listeners: list[Callable[[str, Event], None]] = []
+        """Called with each event; what they raise ends the run."""
 
     def rewind(self, step: int, rollbacks: int = 0) -> float:
         """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
@@ -74,6 +76,8 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
             while line:
                 line = line[self._file.write(line) :]
         self._loggers.show(kind, record)
+        for listener in self.listeners:
+            listener(kind, record)
 
     def close(self, failed: bool = False) -> None:
         self._file.close()

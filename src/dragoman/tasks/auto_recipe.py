@@ -110,12 +110,12 @@ def collected(given: Mapping[str, Any], run_dir: str, changes: Sequence[str] = (
 
 
 def company_recipe(
-    recipe: str | None, paths: Sequence[str], languages: tuple[str, str], columns: tuple[str, str] | None
+    recipe: Any, paths: Sequence[str], languages: tuple[str, str], columns: Sequence[str] | None
 ) -> dict[str, Any]:
     """Plain settings of a recipe for files, of COMPANY without one, with those that a command names."""
     named = {"paths": list(paths), **({"columns": columns} if columns else {})}
     corpus = {"src_lang": languages[0], "tgt_lang": languages[1], "files": named}
-    return merged(read_yaml(recipe or COMPANY), {"corpus": corpus})
+    return merged(read_yaml(recipes.file_of(recipe or COMPANY)), {"corpus": corpus})
 
 
 def sized_recipe(

@@ -89,6 +89,8 @@ Files = Mapping[str, tuple[Path, Path | None]]
 """(source, reference) files that are scored, by name."""
 WriteReport = Callable[[Path], Path]
 """Writes a page about a run directory; its path."""
+Watch = Callable[[Trainer], None]
+"""Given the trainer of a run that is about to train, to see what it does (`Trainer.stop_when`, `RunLog.listeners`)."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,7 @@ class Job(ABC):
         seconds_left: float | None = None,
         stop_when: Callable[[int], bool] | None = None,
         report: WriteReport | None = None,
+        watch: Watch | None = None,
     ) -> Result:
         """Prepare, train (from the newest checkpoint, if there is one), score the tests, and write a report.
 
@@ -270,7 +273,7 @@ class Job(ABC):
                 self.recipe = with_steps_of_run(self.recipe)
         path = self._prepared()
         with RunLog(self.run_dir, self.recipe.training.loggers) if ranks.is_first else SilentLog() as log:
-            trainer, outcome = self._trained(log, path, deadline, stop_when)
+            trainer, outcome = self._trained(log, path, deadline, stop_when, watch)
             tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
@@ -301,7 +304,12 @@ class Job(ABC):
         return Path(found) if found else None
 
     def _trained(
-        self, log: RunLog, path: Path | None, deadline: float | None, stop_when: Callable[[int], bool] | None = None
+        self,
+        log: RunLog,
+        path: Path | None,
+        deadline: float | None,
+        stop_when: Callable[[int], bool] | None = None,
+        watch: Watch | None = None,
     ) -> tuple[Trainer, Outcome]:
         """Train from a checkpoint, or from the beginning."""
         ranks = self.ranks
@@ -337,6 +345,8 @@ class Job(ABC):
         ranks.watch(took.seconds_per_step)
         if stop_when is not None:
             trainer.stop_when = stop_when
+        if watch is not None and ranks.is_first:
+            watch(trainer)
         return trainer, trainer.train()
 
     def _join(self) -> None:

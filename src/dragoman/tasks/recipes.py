@@ -5,18 +5,20 @@ run(recipe)
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dragoman import config
-from dragoman.device import threads_for
+from dragoman.device import threads_for, undisturbed
 from dragoman.errors import Error
 from dragoman.evaluation.judging import references_of, titles_of
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.runs.directory import check_run_dir
+from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.lock import locked
-from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, WriteReport
+from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, Watch, WriteReport
 from dragoman.tasks.classification.job import ClassificationJob, ImageClassificationJob
 from dragoman.tasks.collection import with_sources
 from dragoman.tasks.language_modelling.job import LanguageModellingJob
@@ -39,11 +41,55 @@ JOBS: dict[str, type[Job]] = {
 """Each `task:` of a recipe and what carries it out."""
 
 
-def load(path: str | Path, overrides: list[str] | None = None) -> RecipeSettings:
-    """A recipe file with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
-    data = config.override(read_yaml(path), overrides or [])
-    data.setdefault("run_dir", f"runs/{Path(path).stem}")
-    return parsed(data, str(path))
+Recipe = str | Path | Mapping[str, Any] | RecipeSettings
+"""A recipe: its file, its name in RECIPES, a run directory, its text, plain settings, or the settings themselves."""
+
+RECIPES = (Path("recipes"), Path(__file__).parents[3] / "recipes", Path(__file__).parents[1] / "experiments")
+"""Folders of recipes that go by their names: here, of a checkout, of the package."""
+
+
+def load(recipe: Recipe, overrides: Sequence[str] | None = None) -> RecipeSettings:
+    """A recipe with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
+    data, source = read(recipe)
+    return parsed(config.override(data, overrides or ()), source)
+
+
+def read(recipe: Recipe) -> tuple[dict[str, Any], str]:
+    """(plain settings of a recipe, its name in messages). Raises DragomanError where it is none."""
+    if isinstance(recipe, RecipeSettings):
+        return config.to_dict(recipe), "recipe"
+    if isinstance(recipe, Mapping):
+        return copy.deepcopy(dict(recipe)), "recipe"
+    if not isinstance(recipe, str | Path):
+        raise Error.WRONG_SHAPE(f"a recipe is a file, a name, a text or a mapping, not {type(recipe).__name__}")
+    if isinstance(recipe, str) and ("\n" in recipe or ": " in recipe):
+        return config.from_yaml(recipe, "recipe"), "recipe"
+    path = file_of(recipe)
+    data = read_yaml(path)
+    run_dir = str(path.parent) if path.name == CONFIG else data.get("run_dir", f"runs/{path.stem}")
+    return {**data, "run_dir": run_dir}, str(path)
+
+
+def file_of(recipe: str | Path) -> Path:
+    """The file of a recipe, of a run directory, or of a name in RECIPES."""
+    path = Path(recipe)
+    if (path / CONFIG).is_file():
+        return path / CONFIG
+    if not path.exists() and path.name == str(recipe):
+        path = next((known for folder in RECIPES if (known := folder / f"{path.stem}.yaml").is_file()), path)
+    if not path.exists() and not path.suffix:
+        names = sorted({known.stem for folder in RECIPES for known in folder.glob("*.yaml")})
+        raise Error.MISSING_FILE("no such recipe", config.hint_of(str(recipe), names), file=path)
+    return path
+
+
+def with_options(changes: Sequence[str], **options: Path | str | None) -> list[str]:
+    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    known = {name: str(value) for name, value in options.items() if value}
+    for name in known:
+        if any(change.startswith(f"{name}=") for change in changes):
+            raise Error.CONFLICT(f"{name}=... and its option say the same thing twice", "give one of them")
+    return [*changes, *(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items())]
 
 
 def of_run(run_dir: str | Path) -> RecipeSettings:
@@ -90,12 +136,14 @@ def run(
     ranks: Ranks | None = None,
     stop_when: Callable[[int], bool] | None = None,
     report: WriteReport | None = None,
+    watch: Watch | None = None,
 ) -> Result:
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests.
 
     `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
     of which call this. `stop_when`: asked after each step whether to save and stop there, as Ctrl-C would. `report`:
-    writes a page about the run at its end (`analysis.report.write_report`).
+    writes a page about the run at its end (`analysis.report.write_report`). `watch`: given the trainer before its first
+    step. Random numbers of the caller's process go on as if nothing had happened.
     """
     with contextlib.ExitStack() as stack:
         if ranks is None:
@@ -103,7 +151,8 @@ def run(
         ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
         stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
-        return job(recipe, ranks).run(seconds_left, stop_when, report)
+        stack.enter_context(undisturbed())
+        return job(recipe, ranks).run(seconds_left, stop_when, report, watch)
 
 
 def run_to_end(recipe: Any, seconds_left: float | None = None, report: WriteReport | None = None) -> Result:

@@ -70,7 +70,7 @@ class Trainer(Resumable):
                 return False
             self.skip(error, bar)
         self.state.step += 1
-        self._stop_wanted = self._stop_wanted or self.stop_when(self.step)
+        self.stop_wanted = self.stop_when(self.step) or self.stop_wanted  # a signal may come while it is asked
         due, save = self._what_is_due()
         bar.total = self.pace.end
         if self.step % self.config.log_every == 0 or self.step == self.pace.end:
@@ -114,11 +114,11 @@ class Trainer(Resumable):
         return self.state.schedule.rate(self.pace.at(step)) * lowered
 
     def _is_stop_asked(self) -> bool:
-        self.stop_asked = self.stop_asked or self.ranks.any(self._stop_wanted)
+        self.stop_asked = self.stop_asked or self.ranks.any(self.stop_wanted)
         return self.stop_asked
 
     def _stop_after_this_step(self) -> None:
-        self._stop_wanted = True
+        self.stop_wanted = True
         say("stopping after this step; once more to stop at once, without saving")
 
     def end(self) -> Outcome:
@@ -194,7 +194,8 @@ def stop_on_signals(ask: Callable[[], None]) -> Iterator[None]:
 
     in_main_thread = threading.current_thread() is threading.main_thread()  # elsewhere whoever runs us handles them
     numbers = (signal.SIGINT, signal.SIGTERM) if in_main_thread else ()
-    previous = {number: signal.signal(number, handle) for number in numbers}
+    known = [number for number in numbers if signal.getsignal(number) is not None]  # others were not set by Python
+    previous = {number: signal.signal(number, handle) for number in known}
     try:
         yield
     finally:

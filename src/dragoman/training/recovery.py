@@ -26,7 +26,7 @@ NOT_IN_STATE = (
     "averager",  # its tensors are saved
     "pace",  # has a file of its own, pace.json
     "elapsed_before", "started",  # seconds: the log has them
-    "stream_ended", "stop_asked", "_stop_wanted",  # of this process alone
+    "stream_ended", "stop_asked", "stop_wanted",  # of this process alone
 )  # fmt: skip
 """The attributes of a `Trainer` beside its `state`, which alone survives its process as it is."""
 
@@ -60,7 +60,7 @@ class Resumable:
         self.stream_ended = False
         self.stop_asked = False
         """Agreed on by all ranks."""
-        self._stop_wanted = False
+        self.stop_wanted = False
         self.stop_when: Callable[[int], bool] = lambda step: False
         """Asked after each step: whether to save and stop there, as Ctrl-C would."""
 

@@ -78,4 +78,6 @@ def text_of(record: dict[str, Any], key: str, file: Path, line: int) -> str:
 
 def _json_type(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+    if isinstance(value, float) and value != value:
+        return "nothing (NaN)"  # an empty cell of a table
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

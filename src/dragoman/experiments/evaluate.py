@@ -1,0 +1,146 @@
+"""Evaluation as people ask for it, by the command or from Python: a run, or translations, on test sets."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from dragoman import config
+from dragoman.config import settings
+from dragoman.errors import Error
+from dragoman.evaluation.judging import Judging, judge_files
+from dragoman.experiments.calibrate import project
+from dragoman.runs.directory import languages_of
+from dragoman.tasks import recipes
+from dragoman.tasks.kept_corpus import FIELDS, write_records
+from dragoman.text.sources.records import TEXT, Corpus, records
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | Path) else value
+
+
+Paths = Annotated[list[Path], BeforeValidator(_listed)]
+Names = Annotated[list[str], BeforeValidator(_listed)]
+
+
+@settings
+class Options:
+    """The options of an evaluation, as `dragoman evaluate` has them; null: the recipe's."""
+
+    src: Paths = ()  # type: ignore[assignment]  #: Source texts; a set each.
+    ref: Paths = ()  # type: ignore[assignment]  #: References, or labels, of each.
+    name: Names = ()  # type: ignore[assignment]  #: Names of the sets.
+    src_lang: str | None = None  #: Language of the source.
+    tgt_lang: str | None = None  #: Language of the target.
+    columns: tuple[str, ...] | None = None  #: Columns of a corpus.
+    metric: Names = ()  # type: ignore[assignment]  #: Metrics (`bleu`, `chrf++` ...).
+    by: Names = ()  # type: ignore[assignment]  #: Parts to score by themselves.
+    training_text: Paths = ()  # type: ignore[assignment]  #: Source side of the training text.
+    checks: bool = True  #: Look for faults first.
+    beam_size: int | None = None  #: Of the search.
+    length_penalty: float | None = None  #: Its exponent.
+    tokenize: str | None = None  #: BLEU's tokenizer.
+    lowercase: bool | None = None  #: Lower-case first.
+    output: Path | None = None  #: Folder for the translations.
+    min_context: int | None = None  #: Of a language model.
+    ensemble: Paths | None = None  #: Runs that translate along.
+    datastore: Paths | None = None  #: Folders of nearest neighbours.
+    precision: Literal["float32", "bfloat16"] | None = None  #: Number format.
+    which: str = "best"  #: Checkpoint.
+    device: str = "auto"  #: Device.
+
+
+def evaluate(
+    run: str | Path | None = None,
+    corpus: Any = None,
+    *,
+    hypotheses: Any = None,
+    overrides: Any = None,
+    **options: Any,
+) -> Mapping[str, Any]:
+    """Scores of a run, or of translations of any system, on test sets, by name: `scores["test"].bleu`, `.to_dict()`.
+
+        dragoman.evaluate("runs/mine")                                      # the recipe's test sets
+        dragoman.evaluate("runs/mine", [("ein hund", "a dog"), ...], metric=["bleu", "chrf++"])
+        dragoman.evaluate("runs/mine", src="test.de", ref="test.en", beam_size=1)
+        dragoman.evaluate(hypotheses=["a dog", ...], corpus=pairs, tgt_lang="en")
+
+    `corpus`: one test set, or several by name, as in `Corpus(test=...)`. `hypotheses`: texts with a corpus of one set,
+    or files with `src` and `ref`. `overrides`: of the search (`decoding.no_repeat_ngram=3`). `options`: those of
+    `dragoman evaluate`. With `src` alone a calibrated run's expected chrF (`Projection`) is given.
+
+    Raises DragomanError for what a person can mend.
+    """
+    config.check_names("evaluate", options, Options)
+    asked = config.parse(Options, {name: value for name, value in options.items() if value is not None}, "evaluate")
+    judging = Judging(
+        metrics=tuple(asked.metric), by=tuple(asked.by), checks=asked.checks, training_text=tuple(asked.training_text)
+    )
+    scoring = _given(tokenize=asked.tokenize, lowercase=asked.lowercase)
+    languages = (asked.src_lang, asked.tgt_lang) if asked.src_lang or asked.tgt_lang else None
+    sets: dict[str, Any] = {"sources": list(asked.src), "references": list(asked.ref), "names": list(asked.name)}
+    sets |= _given(languages=languages)
+    with TemporaryDirectory(prefix="dragoman-") as folder:
+        if corpus is not None:
+            if asked.src or asked.ref:
+                raise Error.CONFLICT("`corpus` is a test set by itself", "leave out `src`, `ref`")
+            hypotheses = _write(corpus, run, asked, sets, hypotheses, Path(folder))
+        if hypotheses:
+            if run is not None:
+                raise Error.CONFLICT(
+                    f"{run} and `hypotheses`", "give a run to translate with, or translations, not both"
+                )
+            return judge_files(judging, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
+        if run is None:
+            raise Error.MISSING_OPTION("give a run directory, or `hypotheses` with `src` and `ref`")
+        if asked.src and not asked.ref and (Path(run) / "confidence.json").exists():
+            return {str(path): project(Path(run), path, asked.which, asked.device) for path in asked.src}
+        search = _given(beam_size=asked.beam_size, alpha=asked.length_penalty, precision=asked.precision)
+        more = _given(
+            datastores=asked.datastore, ensemble=asked.ensemble, changes=config.as_overrides(overrides) or None
+        )
+        kinds = _given(
+            judging=judging if judging != Judging() else None, output=asked.output, min_context=asked.min_context
+        )
+        return recipes.evaluate(
+            run, which=asked.which, device=asked.device, **sets, **kinds, **scoring | search, **more
+        )
+
+
+def _write(
+    corpus: Any, run: str | Path | None, asked: Options, sets: dict[str, Any], hypotheses: Any, folder: Path
+) -> list[Path] | None:
+    """Write test sets of Python objects into a folder and name them in `sets`; the file of the translations, if any."""
+    given = corpus if isinstance(corpus, Corpus) else Corpus(train=(), test=corpus)
+    task = "translation" if run is None else recipes.of_run(run).task
+    if task not in FIELDS:
+        raise Error.UNSUPPORTED(f"`corpus`: pictures for task {task} are named by `src` and `ref`")
+    own = languages_of(Path(run)) if run is not None and task == "translation" else ("", "")
+    languages = asked.src_lang or given.src_lang or own[0], asked.tgt_lang or given.tgt_lang or own[1]
+    for number, (name, split) in enumerate(given.tests().items()):
+        rows = records(split, FIELDS[task], name, given.columns or asked.columns, languages)
+        source = write_records(rows, folder / str(number), task, ("src", "tgt"), folder)
+        sets["names"].append(name)
+        sets["sources"].append(Path(source.get("src") or source["path"]))
+        sets["references"] += [Path(source["tgt"])] if "tgt" in source else []
+    if hypotheses is None:
+        return None
+    if any(languages):
+        sets["languages"] = languages
+    path = folder / "hypotheses.txt"
+    write_records(
+        records(hypotheses, TEXT, "hypotheses", None, languages),
+        path.with_suffix(""),
+        "language_modelling",
+        ("", ""),
+        folder,
+    )
+    return [path]
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given; for the others the recipe decides."""
+    return {name: value for name, value in options.items() if value is not None}
