@@ -84,7 +84,9 @@ def load(run: str | Path, **options: Any) -> "Translator":
 
 def load_classifier(run: str | Path, **options: Any) -> "Predictor":
     """Load the classifier of a run, of texts or of images; options as in `Predictor.load`."""
-    return __getattr__("Predictor").load(run, **options)
+    predictor = __getattr__("Predictor")
+    import_module("dragoman.config").check_names("load_classifier", options, predictor.load)
+    return predictor.load(run, **options)
 
 
 def load_language_model(run: str | Path, **options: Any) -> "Generator":

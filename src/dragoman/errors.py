@@ -156,6 +156,13 @@ class SaidElsewhere(DragomanError):
         super().__init__(Error.PROCESS_FAILED, text)
 
 
+class WrongType(DragomanError, TypeError):
+    """An argument of another type than the one that a function takes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Error.WRONG_SHAPE, text)
+
+
 @contextmanager
 def writing(path: str | Path, remedy: str = "free space or mend permissions") -> Iterator[None]:
     """Tell a full disk or a missing permission as what could not be written, `path`, and what to do."""

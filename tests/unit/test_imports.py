@@ -100,15 +100,20 @@ OPTIONAL = tuple(
 INSIDE: set[tuple[str, str]] = {
     # for type checkers alone: names of the package are loaded when they are used
     ("text.glossary", "dragoman.text.inflection.Inflection"),
+    ("", "dragoman.experiments.callbacks.Callback"),
+    ("", "dragoman.experiments.evaluate.evaluate"),
+    ("", "dragoman.experiments.train.Training"),
+    ("", "dragoman.experiments.train.train"),
     ("", "dragoman.inference.classifier.Predictor"),
     ("", "dragoman.inference.generator.Generator"),
     ("", "dragoman.inference.translation.Scored"),
     ("", "dragoman.inference.translation.Translation"),
     ("", "dragoman.pipeline.translator.Translator"),
     ("", "dragoman.text.glossary.Glossary"),
+    ("", "dragoman.text.sources.records.Corpus"),
     ("", "dragoman.version.__version__"),
     # it imports matplotlib, for which a recipe with a mistake in it should not wait
-    ("cli.train", "dragoman.analysis.report.write_report"),
+    ("experiments.train", "dragoman.analysis.report.write_report"),
     # 0.1 s, which only a run that is written should take
     ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`

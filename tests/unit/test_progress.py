@@ -1,5 +1,8 @@
 """Long work shows itself on stderr: plain lines where there is no terminal, with an ETA."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from dragoman.progress import Progress, clock
@@ -37,3 +40,25 @@ def test_work_that_goes_on_counts_what_was_done_before(capsys: pytest.CaptureFix
 
 def test_clock_never_shows_negative_time() -> None:
     assert clock(-3) == "0:00"
+
+
+def test_in_a_notebook_one_bar_is_updated_below_the_cell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[dict[str, str]] = []
+    handle = SimpleNamespace(update=lambda data, raw: shown.append(data))
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> SimpleNamespace:
+        shown.append(data)
+        return handle
+
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    with Progress("<counting>", total=4) as bar:
+        for _ in range(4):
+            bar.advance(loss="3.1")
+    assert len(shown) < 4  # not at each step
+    assert shown[0]["text/html"].startswith('<progress value="0" max="4">')
+    assert "&lt;counting&gt;: 4/4  loss 3.1" in shown[-1]["text/html"]
+    assert capsys.readouterr().err == ""

@@ -52,8 +52,9 @@ def test_options_of_one_call(translator: dragoman.Translator) -> None:
     ("wrong", "message"), [("one", "not one string"), (["a", 3], "sentence 2 is int 3"), ([None], "is NoneType")]
 )
 def test_what_is_no_list_of_strings_is_named(translator: dragoman.Translator, wrong: object, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=message) as caught:
         translator.translate(wrong)  # type: ignore[arg-type]
+    assert isinstance(caught.value, dragoman.DragomanError)
 
 
 def test_alignments_and_attention_are_arrays(translator: dragoman.Translator) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dragoman.alignment.attention import align
 from dragoman.decoding.base import DecodingConfig
-from dragoman.errors import Error
+from dragoman.errors import Error, WrongType
 from dragoman.inference import scoring
 from dragoman.inference.attention_maps import attention_arrays, attention_of
 from dragoman.inference.banned_phrases import BannedPhrases
@@ -134,7 +134,7 @@ class Translator:
         the same text; `previous`: the texts are one document, in order; `none`. `decoding`: fields of `DecodingConfig`
         for this call (`beam_size=1`).
 
-        Raises TypeError for anything but a list of strings, and DragomanError for another context.
+        Raises DragomanError for anything but a list of strings (a TypeError, too), for other options, another context.
         """
         _require_strings(sentences)
         changed = replace(self.pipeline.with_decoding(**decoding), keep=keep, guard=guard, warn=False)
@@ -160,7 +160,7 @@ class Translator:
         Of a text of several sentences they differ in one sentence each. `prefixes`: how each translation begins; an
         empty one leaves it free, and a text with one is translated as a whole. Options as in `translate`.
 
-        Raises TypeError for anything but a list of strings.
+        Raises DragomanError for anything but a list of strings (a TypeError, too).
         """
         _require_strings(sentences)
         if guard and prefixes is not None:
@@ -218,7 +218,7 @@ def _texts(
 def _require_strings(sentences: Sequence[str]) -> None:
     """Raises TypeError for anything but a list of strings."""
     if isinstance(sentences, str):
-        raise TypeError(f"give a list of sentences, not one string: [{sentences!r}]")
+        raise WrongType(f"give a list of sentences, not one string: [{sentences!r}]")
     for number, sentence in enumerate(sentences, start=1):
         if not isinstance(sentence, str):
-            raise TypeError(f"sentence {number} is {type(sentence).__name__} {sentence!r:.80}: give strings")
+            raise WrongType(f"sentence {number} is {type(sentence).__name__} {sentence!r:.80}: give strings")

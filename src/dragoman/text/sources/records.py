@@ -16,7 +16,7 @@ from dragoman.text.sources.jsonl import text_of
 PAIR, LABELLED, TEXT = ("src", "tgt"), ("text", "label"), ("text",)
 """The fields of a record, in the order in which a tuple has them."""
 
-USUAL = {
+USUAL: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     PAIR: [PAIR, ("source", "target")],
     LABELLED: [LABELLED, ("sentence", "label"), ("text", "labels")],
     TEXT: [TEXT, ("sentence",)],
@@ -153,7 +153,7 @@ def _chosen(
     name: str,
 ) -> tuple[str, ...]:
     """The keys of a record's texts. Raises DragomanError where it is not plain which are meant."""
-    usual: Iterable[tuple[str, ...]] = [*([languages] if fields == PAIR else []), *USUAL[fields]]
+    usual = ([languages] if fields == PAIR else []) + USUAL[fields]
     inner = row.get("translation")
     inner = inner if isinstance(inner, Mapping) else {}
     for keys in [tuple(columns)] if columns else usual:
