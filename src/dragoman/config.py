@@ -389,7 +389,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "early_stopping": ("stopping", "patience"),
         "epochs num_train_epochs": ("max_epochs",),
         "train_steps max_update num_steps max_updates": ("max_steps",),
-        "batch_size per_device_train_batch_size": ("batch_tokens",),
+        "batch_size per_device_train_batch_size": ("batch_sentences", "batch_tokens"),
         "accum_count update_freq update_interval gradient_accumulation_steps batch_multiplier": ("micro_batches",),
         "learning_rate initial_learning_rate lr": ("lr", "schedule"),
         "lr_scheduler lr_scheduler_type decay_method scheduling": ("schedule",),
