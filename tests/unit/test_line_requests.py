@@ -70,6 +70,7 @@ def test_terms_avoided_phrases_and_beginnings_are_of_the_line_alone(translator: 
         ('{"text": "open", "constraint": ["x"]}', Error.UNKNOWN_SETTING, "constraints"),
         ('{"constraints": ["x"]}', Error.WRONG_SETTING, "text"),
         ('{"text": "open", "constraints": ["水"]}', Error.UNKNOWN_TOKEN, "in.jsonl:2"),
+        ('{"text": "open", "constraints": ["<s> alte"]}', Error.UNKNOWN_TOKEN, "in.jsonl:2"),  # Sockeye 710
         ('{"text": "open", "prefix": "水"}', Error.UNKNOWN_TOKEN, "in.jsonl:2"),
     ],
 )

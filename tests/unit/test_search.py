@@ -165,7 +165,7 @@ def in_groups(model: TableModel, sentence: int, config: DecodingConfig, longest:
     """Diverse beam search in the plainest way, every hypothesis to its longest length."""
     width = config.beam_size // config.diversity_groups
     alive: list[list[tuple[list[int], float]]] = [[([], 0.0)] for _ in range(config.diversity_groups)]
-    found = {}
+    found: list[list[Hypothesis]] = [[] for _ in alive]
     for length in range(1, longest + 1):
         taken: Counter[int] = Counter()
         for group, prefixes in enumerate(alive):
@@ -178,10 +178,18 @@ def in_groups(model: TableModel, sentence: int, config: DecodingConfig, longest:
             ranked.sort(key=lambda one: -one[0])
             for _, total, ids in ranked[:width]:
                 if ids[-1] == EOS:
-                    found[tuple(ids[:-1])] = Hypothesis(ids[:-1], total / config.length_penalty.divisor(length), total)
+                    score = total / config.length_penalty.divisor(length)
+                    found[group] = sorted(
+                        [*found[group], Hypothesis(ids[:-1], score, total)], key=lambda one: -one.score
+                    )
             alive[group] = [(ids, total) for _, total, ids in ranked[: 2 * width] if ids[-1] != EOS][:width]
             taken.update(ids[-1] for ids, _ in alive[group])
-    return sorted(found.values(), key=lambda one: -one.score)[: config.n_best]
+    places = range(max(map(len, found)))
+    turns = (sorted((one[place] for one in found if place < len(one)), key=lambda one: -one.score) for place in places)
+    each: dict[tuple[int, ...], Hypothesis] = {}
+    for item in itertools.chain.from_iterable(turn for turn in turns):
+        each.setdefault(tuple(item.ids), item)
+    return list(each.values())[: config.n_best]
 
 
 @pytest.mark.parametrize(("beam_size", "groups", "strength"), [(4, 2, 0.7), (6, 3, 2.0), (3, 3, 0.2), (6, 2, 50.0)])
@@ -198,11 +206,12 @@ def test_groups_of_a_beam_keep_away_from_each_other(beam_size: int, groups: int,
 
 def test_groups_differ_more_than_a_beam() -> None:
     model = random_model(1, sentences=9, vocab=30)
+    model.table[:, :, EOS] += 4.0  # so that every group ends
     first = []
     for options in ({}, {"diversity": 5.0, "diversity_groups": 5}):
         found = run(model, list(range(9)), DecodingConfig(beam_size=5, n_best=5, min_length=2, **options), longest=8)
         first.append(sum(len({item.ids[0] for item in of_sentence}) for of_sentence in found))
-    assert first[1] > 2 * first[0]
+    assert first[0] < first[1] == 45  # each group has its own first word, and its best is among the five
 
 
 def test_the_rules_of_stopping_go_from_the_first_to_the_last() -> None:
@@ -428,6 +437,7 @@ def test_settings() -> None:
         ({"diversity": 0.5, "sampling": {"samples": 5}}, "diversity"),
         ({"diversity": 0.5, "beam_size": 1}, "beam_size"),
         ({"diversity": 0.5, "beam_size": 5, "diversity_groups": 2}, "no multiple"),
+        ({"diversity_groups": 5}, "diversity_groups"),
         ({"patience": 2.0}, "patience"),
     ):
         with raises_error(Error.WRONG_SETTING, name):

@@ -201,7 +201,9 @@ def _searched_for(
         return []
     settings = translator.decoding
     n_best = min(settings.n_best, settings.beam_size)
-    searching = translator.searched_by(None).with_decoding(sampling=None, mbr="none", diversity=0.0, n_best=n_best)
+    searching = translator.searched_by(None).with_decoding(
+        sampling=None, mbr="none", diversity=0.0, diversity_groups=1, n_best=n_best
+    )
     try:
         [found] = searching.free_hypotheses([part._replace(terms=tuple(tuple(encode(t.target)) for t in writable))])
     except DragomanError:

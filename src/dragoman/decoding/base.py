@@ -87,7 +87,9 @@ class DecodingConfig:
         if self.diversity and (self.sampling is not None or self.beam_size == 1):
             other = "beam_size is 1" if self.sampling is None else "sampling draws instead"
             raise ValueError(f"diversity is of the hypotheses of a beam, and {other}: set diversity to 0")
-        if self.diversity and self.beam_size % self.diversity_groups:
+        if self.diversity_groups > 1 and not self.diversity:
+            raise ValueError(f"diversity_groups {self.diversity_groups}: nothing keeps them apart; set diversity")
+        if self.beam_size % self.diversity_groups:
             raise ValueError(f"beam_size {self.beam_size}: no multiple of diversity_groups {self.diversity_groups}")
         if self.patience != 1.0 and self.stopping not in ("likely", "full"):
             raise ValueError(f"patience is of stopping likely or full, and it is {self.stopping}: set patience to 1")

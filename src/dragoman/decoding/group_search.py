@@ -39,7 +39,7 @@ def group_search(
     spare: int = 0,
     rules: Sequence[Rule] = (),
 ) -> Search:
-    """Up to n_best hypotheses for each sentence, of all groups together, each once; otherwise as `beam_search`."""
+    """Up to n_best hypotheses for each sentence, of the groups in turn, each once; otherwise as `beam_search`."""
     batch, device, groups = max_lengths.size(0), max_lengths.device, config.diversity_groups
     width = config.beam_size // groups
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(config.beam_size))
@@ -85,9 +85,13 @@ def group_search(
 
 
 def _together(groups: Sequence[Finished]) -> Finished:
-    """The hypotheses of all groups, best first."""
+    """The best hypothesis of each group, best first, then the second of each ...: so all groups have a part in the
+    n best."""
+    scores = torch.stack([group.scores for group in groups], dim=2)  # (slots, kept, groups)
+    by_score = scores.sort(dim=2, descending=True, stable=True).indices
+    kept = torch.arange(scores.size(1), device=scores.device)[:, None]
+    order = (by_score * scores.size(1) + kept).flatten(1)  # places in the groups one after another
     parts = [torch.cat(values, dim=1) for values in zip(*groups, strict=True)]
-    order = parts[2].sort(dim=1, descending=True, stable=True).indices
     return Finished(gather_rows(parts[0], order), *(values.gather(1, order) for values in parts[1:]))
 
 

@@ -96,8 +96,7 @@ def begin(
     elif config.beam_size == 1:
         searching = greedy_search(*begun)
     else:
-        groups = config.diversity and config.diversity_groups > 1
-        searching = group_search(*begun) if groups else beam_search(*begun, watch)
+        searching = group_search(*begun) if config.diversity_groups > 1 else beam_search(*begun, watch)
     found = yield from _behind(last, searching)
     if config.coverage_penalty:
         found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)

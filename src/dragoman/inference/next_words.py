@@ -28,7 +28,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
     beam = min(TOKENS * count, translator.tokenizers.tgt.vocab_size - 8)
     one_token = translator.with_decoding(
         beam_size=beam, n_best=beam, max_length_ratio=0.0, max_length_extra=1, min_length=0, length_penalty=NoPenalty(),
-        coverage_penalty=0.0, diversity=0.0, sampling=None, mbr="none", no_repeat_ngram=0,
+        coverage_penalty=0.0, diversity=0.0, diversity_groups=1, sampling=None, mbr="none", no_repeat_ngram=0,
     )  # fmt: skip
     # An end is no word, and of a search that has found one nothing else comes back.
     [begun] = one_token.hypotheses([parts[0]._replace(banned=((EOS_ID,),))])

@@ -100,7 +100,7 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
         raise Error.BLANK("there is nothing to search for: the sentence is blank")
     if len(ids) > translator.max_src_tokens:
         raise Error.TOO_LONG(f"{len(ids)} tokens: more than the {translator.max_src_tokens} that are read at once")
-    in_groups = decoding.diversity and decoding.diversity_groups > 1
+    in_groups = decoding.diversity_groups > 1
     if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none" or in_groups:
         raise Error.UNSUPPORTED("a plain beam search is shown: without sampling, coverage penalty, mbr and groups")
     translator = translator.with_decoding(beam_size=max(2, decoding.beam_size))

@@ -287,7 +287,9 @@ class TranslationJob(Job):
             plan = blocks.first().plan
         # The one best that is searched for: what is drawn would make the scores of steps differ by chance.
         beam_size = training.validation_beam_size
-        decoding = replace(recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0)
+        decoding = replace(
+            recipe.decoding, beam_size=beam_size, n_best=1, sampling=None, mbr="none", diversity=0.0, diversity_groups=1
+        )
         translator = SearchTranslator(
             model,
             tokenizers,
