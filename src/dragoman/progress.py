@@ -101,13 +101,13 @@ class Progress:
         self.fields: dict[str, str] = {}
         self.bar: RichProgress | None = None
         self.cell: Any = None
-        """The bar below a notebook's cell."""
+        """The bar below a notebook's cell, of work that takes longer than a moment."""
 
     def __enter__(self) -> "Progress":
         self.start_time = self.last_time = time.monotonic()
-        if self.shown and in_notebook():
-            self.cell = import_module("IPython.display").display(self._html(), raw=True, display_id=True)
-        elif self.shown and sys.stderr.isatty():
+        self.is_in_notebook = self.shown and in_notebook()
+        self.interval_s = CELL_INTERVAL_S if self.is_in_notebook else self.interval_s
+        if self.shown and sys.stderr.isatty() and not self.is_in_notebook:
             self.bar = RichProgress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -127,10 +127,12 @@ class Progress:
         self.fields.update(fields)
         if self.bar is not None:
             self.bar.update(self.task, total=self.total, completed=self.done, note="  ".join(self._notes()))
-        elif self.shown and time.monotonic() - self.last_time >= (CELL_INTERVAL_S if self.cell else self.interval_s):
+        elif self.shown and time.monotonic() - self.last_time >= self.interval_s:
             self.last_time = time.monotonic()
-            if self.cell:
+            if self.cell is not None:
                 self.cell.update(self._html(), raw=True)
+            elif self.is_in_notebook:
+                self.cell = import_module("IPython.display").display(self._html(), raw=True, display_id=True)
             else:
                 say(self._line())
 
@@ -143,7 +145,7 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
-        if self.cell:
+        if self.cell is not None:
             self.cell.update(self._html(), raw=True)
 
     def _html(self) -> dict[str, str]:

@@ -204,6 +204,11 @@ def test_pairs_in_every_form(split: Any) -> None:
 def test_columns_by_name_labels_and_texts() -> None:
     frame = Frame({"german": ["ein"], "english": ["one"], "label": [1]})
     assert read(frame, columns=("german", "english")) == [("ein", "one")]
+    numbered = Frame({0: ["ein"], 1: ["one"]})  # type: ignore[dict-item]
+    assert read(numbered, columns=(0, 1)) == [("ein", "one")]
+    numbered.columns = ["de", "de"]
+    with raises_error(Error.WRONG_SHAPE, "two columns"):
+        read(numbered)
     assert read([{"translation": {"deu": "ein", "eng": "one"}}], columns=("deu", "eng")) == [("ein", "one")]
     assert read([("ein", "de"), ("one", 1)], LABELLED) == [("ein", "de"), ("one", "1")]
     assert read(["ein", "one"], TEXT) == [("ein",), ("one",)]

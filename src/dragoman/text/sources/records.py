@@ -130,7 +130,10 @@ def _rows(split: Any, name: str) -> Iterator[Any]:
         hint = "give a list of pairs; files are named in a recipe, or by `src` and `tgt`"
         raise Error.WRONG_SHAPE(f"{name} is {what}", hint)
     if hasattr(split, "itertuples"):  # pandas
-        return (dict(zip(split.columns, row, strict=True)) for row in split.itertuples(index=False, name=None))
+        names = list(map(str, split.columns))
+        if twice := [column for column in names if names.count(column) > 1]:
+            raise Error.WRONG_SHAPE(f"two columns {twice[0]}", "leave out one of them", file=name)
+        return (dict(zip(names, row, strict=True)) for row in split.itertuples(index=False, name=None))
     if hasattr(split, "iter_rows"):  # polars
         rows: Callable[..., Iterator[Any]] = split.iter_rows
         return rows(named=True)
@@ -156,11 +159,11 @@ def _chosen(
     usual = ([languages] if fields == PAIR else []) + USUAL[fields]
     inner = row.get("translation")
     inner = inner if isinstance(inner, Mapping) else {}
-    for keys in [tuple(columns)] if columns else usual:
+    for keys in [tuple(map(str, columns))] if columns else usual:
         if len(keys) == len(fields) and all(key and (key in row or key.split(".")[0] in row) for key in keys):
             return keys
         if len(keys) == len(fields) and all(key in inner for key in keys):
             return tuple(f"translation.{key}" for key in keys)
     there = ", ".join(map(str, [*row, *(f"translation.{key}" for key in inner)]))
-    wanted = ", ".join(columns) if columns else " and ".join(fields)
+    wanted = ", ".join(map(str, columns)) if columns else " and ".join(fields)
     raise Error.WRONG_SHAPE(f"no columns {wanted}; there are {there}", "name them with `columns`", file=name)
