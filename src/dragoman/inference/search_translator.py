@@ -115,11 +115,14 @@ class SearchTranslator:
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
+        formats = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+        if precision not in formats:
+            raise Error.WRONG_OPTION(f"`precision` {precision}: {' or '.join(formats)}")
         settings = decoding_settings(Path(run), changes, decoding)
         parts, chosen = load_parts(Path(run), which, ensemble, base), pick_device(device)
         model = parts.model.eval()
         if base is None:
-            model = model.to(chosen, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision])
+            model = model.to(chosen, formats[precision])
         accelerate_inference(model, packed=chosen.type == "cpu")
         if datastores:
             model = looking_up(model, load_all(datastores, Path(run), which, ensemble))
