@@ -18,6 +18,7 @@ import dragoman
 from dragoman.errors import Error
 from dragoman.learn.chapter import Cell, Chapter
 from dragoman.learn.chapter import run as run_chapter
+from dragoman.tasks import recipes
 from dragoman.text.sources.records import LABELLED, PAIR, TEXT, Corpus, records
 
 GERMAN, ENGLISH = ["eins", "zwei", "drei", "vier"], ["one", "two", "three", "four"]
@@ -282,6 +283,17 @@ def test_mistakes_are_one_line(
     assert caught.value.code == code
     assert "https://" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_a_recipe_by_any_name(whole: dragoman.Training, tmp_path: Path) -> None:
+    assert recipes.load("toy-copy").run_dir == "runs/toy-copy"
+    assert recipes.load(whole.run_dir) == whole.recipe
+    text = (whole.run_dir / "config.yaml").read_text(encoding="utf-8")
+    assert recipes.load(text) == whole.recipe
+    copied = tmp_path / "config.yaml"  # a recipe that is called like this is no run directory's
+    copied.write_text(text, encoding="utf-8")
+    assert recipes.load(copied) == whole.recipe
+    assert recipes.load(whole.recipe, ["seed=2"]).seed == 2
 
 
 def test_callbacks_of_other_toolkits_are_named() -> None:

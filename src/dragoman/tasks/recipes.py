@@ -66,7 +66,8 @@ def read(recipe: Recipe) -> tuple[dict[str, Any], str]:
         return config.from_yaml(recipe, "recipe"), "recipe"
     path = file_of(recipe)
     data = read_yaml(path)
-    run_dir = str(path.parent) if path.name == CONFIG else data.get("run_dir", f"runs/{path.stem}")
+    is_run = path != Path(recipe) and path.name == CONFIG  # which may have been moved
+    run_dir = str(path.parent) if is_run else data.get("run_dir", f"runs/{path.stem}")
     return {**data, "run_dir": run_dir}, str(path)
 
 
