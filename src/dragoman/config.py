@@ -220,10 +220,14 @@ def override_kinds(cls: Any, data: Mapping[str, Any], overrides: Sequence[str]) 
             place = place.get(key, {})
             hints = (typing.get_type_hints(option, include_extras=True) for option in options)
             options = settings_classes(next((fields[key] for fields in hints if key in fields), None))
-        known = [option for option in options if tag(option) == place.get("type")] if last == "type" else []
-        for key in list(place) if known else ():
+        # A type has one class, or a second one of files, whose keys make the choice.
+        kinds = [option for option in options if (tag(option) or "").partition(" ")[0] == place.get("type")]
+        names = [{field.name for field in dataclasses.fields(option)} for option in kinds]
+        if last != "type" and not (len(names) > 1 and last in set().union(*names[1:]) - names[0]):
+            continue
+        for key in list(place) if kinds else ():
             is_given = any(other == f"{'.'.join(parents)}.{key}" for other in paths)
-            if not is_given and key not in {field.name for field in dataclasses.fields(known[0])}:
+            if not is_given and key not in (names[0] if last == "type" else {"type"}):
                 del place[key]
     return result
 
@@ -369,9 +373,10 @@ def settings_classes(annotation: Any) -> list[Any]:
 
 
 def tag(cls: Any) -> str | None:
-    """The value of `type:` by which a settings class is chosen from a union."""
+    """The value of `type:` by which a settings class is chosen from a union, and what else of it (`kind`)."""
     hint = typing.get_type_hints(cls).get("type")
-    return typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
+    name = typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
+    return name and name + getattr(cls, "kind", "")
 
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {

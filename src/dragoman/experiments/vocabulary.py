@@ -7,9 +7,8 @@ begin as the mean of the pieces that spelt them, the tag of a new language as th
 """
 
 import itertools
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,13 @@ from dragoman.tasks.pretrained import has_named_rows
 from dragoman.text.annotations import PIECES
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
+from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.cased import CasedTokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from dragoman.text.tokenizers.sentencepiece_model import with_symbols, without
+from dragoman.text.tokenizers.sentencepiece_model import with_symbols
 
 Rows = list[list[int]]
 """Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
@@ -188,9 +187,9 @@ def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags
     """A tokenizer with the entries `kept` and the new ones behind them; `tags`: those that no text is cut into."""
     made: Tokenizer
     if isinstance(side, PiecesTokenizer):
-        made = _pieces(side, kept, new, tags)
+        made = side.with_entries(kept, new, tags)
     elif isinstance(side, HubTokenizer):
-        made, kept = _hub(side, kept, new, tags)
+        made, kept = side.with_entries(kept, new, tags)
     else:
         assert isinstance(side, SentencePieceTokenizer | CasedTokenizer)
         made = _grown(side, new)
@@ -203,104 +202,6 @@ def _grown(side: SentencePieceTokenizer | CasedTokenizer, new: Sequence[str]) ->
     settings = replace(inner.config, user_defined_symbols=[*inner.config.user_defined_symbols, *new])
     grown = SentencePieceTokenizer(settings, with_symbols(inner.model, new))
     return CasedTokenizer(grown) if isinstance(side, CasedTokenizer) else grown
-
-
-def _pieces(side: PiecesTokenizer, kept: list[int], new: Sequence[str], tags: set[str]) -> PiecesTokenizer:
-    names = pieces_of(side)
-    gone = set(names) - {names[index] for index in kept}
-    model = without(side.model, gone) if gone else side.model
-    if symbols := [symbol for symbol in new if symbol not in tags]:
-        model = with_symbols(model, symbols)
-    vocabulary = Vocabulary([*(names[index] for index in kept[len(SPECIALS) :]), *new])
-    return PiecesTokenizer(replace(side.config, vocab_size=len(vocabulary)), vocabulary, model)
-
-
-def _hub(side: HubTokenizer, kept: list[int], new: Sequence[str], tags: set[str]) -> tuple[HubTokenizer, list[int]]:
-    """As `_side`, of a tokenizer.json: entries are taken out of it, and the others numbered anew."""
-    described = json.loads(side.model)
-    model = described["model"]
-    is_list = isinstance(model["vocab"], list)
-    ids = {piece: index for index, (piece, _) in enumerate(model["vocab"])} if is_list else dict(model["vocab"])
-    stay = {side.order[index] for index in kept}
-    if "merges" in model and len(kept) < side.vocab_size:
-        stay |= _merged_from(ids, model["merges"], stay)
-        kept = [index for index, theirs in enumerate(side.order) if theirs in stay]
-    named = set(range(len(model["vocab"])) if is_list else ids.values()) | {
-        one["id"] for one in described["added_tokens"]
-    }
-    numbers = {theirs: number for number, theirs in enumerate(sorted(stay & named))}
-    first = len(numbers)  # of the new ones; rows without any entry come behind them
-    numbers |= {theirs: number for number, theirs in enumerate(sorted(stay - named), start=first + len(new))}
-    if is_list:
-        model["vocab"] = [entry for index, entry in enumerate(model["vocab"]) if index in stay]
-        if model.get("unk_id") is not None:
-            model["unk_id"] = numbers.get(model["unk_id"])
-    else:
-        model["vocab"] = {piece: numbers[index] for piece, index in ids.items() if index in stay}
-    if "merges" in model:
-        model["merges"] = [
-            merge for merge in model["merges"] if all(piece in model["vocab"] for piece in _three(merge))
-        ]
-    added = [{**one, "id": numbers[one["id"]]} for one in described["added_tokens"] if one["id"] in numbers]
-    for place, piece in enumerate(new, start=first):
-        plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-        added.append({"id": place, "content": piece, "special": piece in tags, **plain})
-    if any(piece not in tags for piece in new):
-        _join_symbols(described)
-    described |= {"added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
-    order = [*(numbers[side.order[index]] for index in kept), *range(first, first + len(new))]
-    changed = HubTokenizer(
-        replace(side.config, vocab_size=len(order)), json.dumps(described, ensure_ascii=False).encode(), order
-    )
-    return changed, kept
-
-
-def _join_symbols(described: dict[str, Any]) -> None:
-    """Let a text begin with a space but not what stands behind a symbol: the library prepares each stretch between
-    symbols by itself, as if it were a text. White space at the ends of a text is for `HubTokenizer` then."""
-
-    def steps(kind: str) -> list[dict[str, Any]]:
-        one = described[kind]
-        several = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}[kind]
-        return [] if one is None else list(one[several]) if one["type"] == "Sequence" else [one]
-
-    spelling = [one for one in steps("normalizer") if one["type"] != "Strip"]
-    cutting: list[dict[str, Any]] = []
-    for one in steps("pre_tokenizer"):
-        prefix = {"type": "Metaspace", "prepend_scheme": "first"}
-        if one["type"] == "WhitespaceSplit":
-            spelling.append({"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "})
-        elif one["type"] == "Metaspace" and one.get("prepend_scheme", "always") == "always":
-            cutting.append({"split": True, **one, **prefix})
-        elif one["type"] == "ByteLevel" and one["add_prefix_space"]:
-            cutting += [{**prefix, "replacement": " ", "split": False}, {**one, "add_prefix_space": False}]
-        else:
-            cutting.append(one)
-    described["normalizer"] = {"type": "Sequence", "normalizers": spelling}
-    described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": cutting}
-
-
-def _three(merge: Any) -> tuple[str, str, str]:
-    """Both parts of a merge, and what they become."""
-    first, second = merge.split(" ") if isinstance(merge, str) else merge
-    return first, second, first + second
-
-
-def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], wanted: Iterable[int]) -> set[int]:
-    """The entries that those wanted are merged from, in as many steps as it takes."""
-    parts: dict[str, list[str]] = {}
-    for merge in merges:
-        first, second, both = _three(merge)
-        parts.setdefault(both, []).extend((first, second))
-    names = {index: piece for piece, index in ids.items()}
-    found: set[int] = set()
-    waiting = [names[index] for index in wanted if index in names]
-    while waiting:
-        for part in parts.get(waiting.pop(), ()):
-            if part in ids and ids[part] not in found:
-                found.add(ids[part])
-                waiting.append(part)
-    return found
 
 
 def _rows_of(tensor: Tensor, parts: Mapping[str, Rows], name: str) -> Tensor:

@@ -87,8 +87,9 @@ def problems(tokenizers: TokenizerPair) -> list[str]:
             if _is_m2m100(tokenizers) or _is_marian(tokenizers)
             else ["tokenizer {type: pieces}: its tags stand where neither MarianTokenizer nor M2M100Tokenizer has them"]
         )
-    if kinds.keys() == {"hub"}:
-        return []
+    if "hub" in kinds:
+        same = bare(tokenizers.src) is bare(tokenizers.tgt)
+        return [] if same else ["tokenizer {type: separate}: two tokenizer.json files, and a model there has one"]
     most = max(len(getattr(side, "symbols", ())) for side in (bare(tokenizers.src), bare(tokenizers.tgt)))
     if most > len(_STANDS_IN):
         return [f"tokenizer.user_defined_symbols: {most:,}, and tokenizer.json has room for {len(_STANDS_IN)}"]

@@ -167,6 +167,8 @@ def _side(tokenizer: Tokenizer, normalize: Callable[[str], str], name: str, sile
     if isinstance(tokenizer, SentencePieceTokenizer):
         rows = list(range(tokenizer.vocab_size))
         return Side(rows, f"{name}.spm", sentencepiece_model(tokenizer, normalize), cut=True)
+    if isinstance(tokenizer, PiecesTokenizer) and tokenizer.model_pieces() == pieces_of(tokenizer):
+        return Side(list(range(tokenizer.vocab_size)), f"{name}.spm", tokenizer.model, cut=True)
     if isinstance(tokenizer, PiecesTokenizer) and silent:
         named = {SPECIALS[EOS_ID]: EOS_ID, SPECIALS[UNK_ID]: UNK_ID}
         rows = [named.get(piece, tokenizer.id_of(piece)) for piece in tokenizer.model_pieces()]

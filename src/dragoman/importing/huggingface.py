@@ -39,6 +39,7 @@ from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
+from dragoman.text.tokenizers.vocabulary_files import read_table
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu", "gelu_new": "gelu_tanh",
                "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
@@ -220,11 +221,7 @@ def _ids(described: Any) -> dict[str, int]:
 
 def _table(path: Path) -> dict[str, int]:
     """The id of each piece. Raises DragomanError where two have the same, or one has none."""
-    table = read_json(path, dict)
-    if any(type(index) is not int for index in table.values()):
-        raise Error.CANNOT_IMPORT("has a piece whose id is no number", file=path)
-    if len(set(table.values())) < len(table):
-        raise Error.CANNOT_IMPORT("has two pieces with the same id", file=path)
+    table = read_table(path)
     if "<unk>" not in table:
         raise Error.CANNOT_IMPORT("has no <unk>", file=path)
     return table

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-import yaml
 from torch import Tensor, nn
 
 from dragoman import config
@@ -30,6 +29,7 @@ from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer, V
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
+from dragoman.text.tokenizers.vocabulary_files import yaml_rows
 
 MAX_YAML = 64 * 2**20
 CONFIGS = ("decoder.yml", "*.npz.decoder.yml", "config.yml", "config.intgemm8bitalpha.yml")
@@ -370,13 +370,7 @@ def _tokens(path: Path, size: int) -> list[str]:
         )
         found = dict(enumerate(empty.model_pieces()))
     else:
-        try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            # Scalars as they are spelt: a token may be `no`, `1` or `~`.
-            rows = cast(Any, yaml.compose(read_bytes(path, MAX_YAML), Loader=loader)).value
-            found = {int(number.value): str(token.value) for token, number in rows}
-        except (yaml.YAMLError, UnicodeDecodeError, AttributeError, ValueError, TypeError, RecursionError) as error:
-            raise Error.DAMAGED(f"is no list of tokens and numbers: {str(error)[:200]}", file=path) from error
+        found = yaml_rows(path)
     if not found or min(found) < 0 or max(found) >= size:
         raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {size:,} rows", file=path)
     return [found.get(row, f"<{row}>") for row in range(size)]

@@ -70,7 +70,9 @@ class Section:
         """Its places, its `type:`, and the tasks where it is not for all."""
         places = ", ".join(f"`{place}`" for place in self.places if place) or "A recipe"
         tag = config.tag(self.cls)
-        kind = f" with `type: {tag}`" if tag and "type" in self.cls.__pydantic_fields__ else ""
+        kind = (
+            " with `type: {}`{}{}".format(*tag.partition(" ")) if tag and "type" in self.cls.__pydantic_fields__ else ""
+        )
         tasks = "" if len(self.tasks) == len(JOBS) else f" ({', '.join(self.tasks)})"
         return places + kind + tasks
 

@@ -10,14 +10,35 @@ from dragoman.errors import Error, writing
 from dragoman.models.blocks import LearnedConfig
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
-from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, save_tokenizers, train_tokenizers
+from dragoman.text.tokenizers.from_files import FromFiles
+from dragoman.text.tokenizers.pair import (
+    ReuseConfig,
+    TokenizerPair,
+    check_tokenizers,
+    load_tokenizers,
+    save_tokenizers,
+    singles_of,
+    source_files,
+    train_tokenizers,
+)
 
 Texts = Callable[[], Iterator[str]]
 
 
 def expected_vocabulary(tokenizer: Any) -> int:
     """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
-    return int(getattr(tokenizer, "vocab_size", None) or 1000)
+    size = tokenizer.check() if isinstance(tokenizer, FromFiles) else getattr(tokenizer, "vocab_size", None)
+    return int(size or 1000)
+
+
+def checked_tokenizer(tokenizer: Any, run_dir: str | Path, spelling: Callable[[str], str]) -> Any:
+    """The settings of a tokenizer that fits; those of the run itself once it has checkpoints: it needs no other file.
+
+    Raises DragomanError as `check_tokenizers`."""
+    if any(isinstance(one, FromFiles) for one in singles_of(tokenizer)) and checkpoint.list_checkpoints(Path(run_dir)):
+        return ReuseConfig(run=str(run_dir))
+    check_tokenizers(tokenizer, spelling)
+    return tokenizer
 
 
 def check_positions(model: Any, max_tokens: int) -> None:
@@ -40,12 +61,15 @@ def kept_tokenizers(
     Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
     has seen that text and settings are the same.
     """
+    if files := source_files(tokenizer) if not checkpoint.list_checkpoints(directory.parent) else []:
+        made_from = [*made_from, [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]]
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
     marker = directory / "made-from.txt"
     learnt_so = marker.is_file() and marker.read_text(encoding="utf-8").strip() == identity
     if learnt_so or checkpoint.list_checkpoints(directory.parent):
         return load_tokenizers(directory)
-    say("learning the tokenizer")
+    if any(not isinstance(one, FromFiles) for one in singles_of(tokenizer)):
+        say("learning the tokenizer")
     tokenizers = train_tokenizers(tokenizer, src, tgt)
     with writing(directory):
         marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from

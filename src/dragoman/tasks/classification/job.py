@@ -22,7 +22,7 @@ from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
 from dragoman.tasks.pretrained import Rows
-from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
+from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.images import IdxSource
 from dragoman.text.labelled import LabelledSource
@@ -30,7 +30,7 @@ from dragoman.text.lines import read_lines
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
-from dragoman.text.tokenizers.pair import SingleConfig, WordsConfig, check_tokenizers
+from dragoman.text.tokenizers.pair import SingleConfig, WordsConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
@@ -185,10 +185,10 @@ class ClassificationJob(ClassifierJob):
     reader: TextReader
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
+        tokenizer = checked_tokenizer(self.recipe.tokenizer, self.run_dir, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
         model = self.recipe.model.build(
-            vocab_size=expected_vocabulary(self.recipe.tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
+            vocab_size=expected_vocabulary(tokenizer), num_labels=2, pad_id=PAD_ID, unk_id=UNK_ID
         )
         mask = torch.tensor([[True, True, True], [True, False, False]])
         model(torch.tensor([[4, 5, 3], [3, 0, 0]]), mask).sum().backward()

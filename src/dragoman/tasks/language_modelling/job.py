@@ -21,13 +21,13 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
-from dragoman.tasks.vocabulary import expected_vocabulary, kept_tokenizers
+from dragoman.tasks.vocabulary import checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
-from dragoman.text.tokenizers.pair import SingleConfig, check_tokenizers
+from dragoman.text.tokenizers.pair import SingleConfig
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
@@ -71,8 +71,8 @@ class LanguageModellingJob(Job):
     recipe: LanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
-        model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
+        tokenizer = checked_tokenizer(self.recipe.tokenizer, self.run_dir, spelling_of(self.recipe.corpus))
+        model = self.recipe.model.build(vocab_size=expected_vocabulary(tokenizer), pad_id=PAD_ID)
         model(torch.ones(1, self.recipe.corpus.block_len, dtype=torch.long)).sum().backward()
         return model
 

@@ -18,11 +18,11 @@ from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
-from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
+from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
-from dragoman.text.tokenizers.pair import SentencePieceConfig, SingleConfig, check_tokenizers
+from dragoman.text.tokenizers.pair import SentencePieceConfig, SingleConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
 from dragoman.training.task import Task
@@ -57,9 +57,9 @@ class MaskedLanguageModellingJob(Job):
     recipe: MaskedLanguageModellingRecipe
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
+        tokenizer = checked_tokenizer(self.recipe.tokenizer, self.run_dir, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
-        model = self.recipe.model.build(vocab_size=expected_vocabulary(self.recipe.tokenizer), pad_id=PAD_ID)
+        model = self.recipe.model.build(vocab_size=expected_vocabulary(tokenizer), pad_id=PAD_ID)
         mask = torch.tensor([[True, True, True], [True, False, False]])
         model(torch.tensor([[4, 5, 3], [3, 0, 0]]), mask).sum().backward()
         return model

@@ -45,7 +45,7 @@ from dragoman.tasks.collection import prepare_collection
 from dragoman.tasks.translation.leaks import left_out_of, with_leaks, without_leaks
 from dragoman.tasks.translation.origins import origins_of
 from dragoman.tasks.translation.task import TranslationTask
-from dragoman.tasks.vocabulary import check_positions, expected_vocabulary, kept_tokenizers
+from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.annotations import PIECES
 from dragoman.text.augment import Augment
@@ -60,7 +60,6 @@ from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
     TokenizerPair,
-    check_tokenizers,
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -166,9 +165,8 @@ class TranslationJob(Job):
     stream: Stream | None = None
 
     def build_untrained(self) -> nn.Module:
-        check_tokenizers(self.recipe.tokenizer, spelling_of(self.recipe.corpus))
+        tokenizer = checked_tokenizer(self.recipe.tokenizer, self.run_dir, spelling_of(self.recipe.corpus))
         check_positions(self.recipe.model, self.recipe.corpus.max_tokens)
-        tokenizer: Any = self.recipe.tokenizer
         sizes = [expected_vocabulary(getattr(tokenizer, side, tokenizer)) for side in ("src", "tgt")]
         shared = getattr(tokenizer, "joint", True)
         model = self.recipe.model.build(src_vocab_size=sizes[0], tgt_vocab_size=sizes[1], shared_vocab=shared, pad_id=0)
@@ -582,9 +580,6 @@ def _tokenizers(recipe: TranslationRecipe, train: PairSource, directory: Path) -
     made_from = [fingerprint(train), corpus.normalize, config.to_dict(recipe)["tokenizer"]]
     if corpus.augment.is_on:
         made_from.append([config.to_dict(corpus.augment), recipe.seed])
-    if isinstance(recipe.tokenizer, ReuseConfig) and not checkpoint.list_checkpoints(directory.parent):
-        files = sorted(path for path in (Path(recipe.tokenizer.run) / "tokenizer").rglob("*") if path.is_file())
-        made_from.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
     sides = (lambda: _texts(recipe, train, "src")), (lambda: _texts(recipe, train, "tgt"))
     tokenizer = with_symbols(recipe.tokenizer, pieces_of(corpus.augment, corpus.context))
     return kept_tokenizers(directory, made_from, tokenizer, *sides)

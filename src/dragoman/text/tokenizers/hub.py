@@ -5,7 +5,9 @@ vocabularies here begin with the same four specials.
 """
 
 import itertools
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -40,7 +42,7 @@ class HubTokenizer(Tokenizer):
     def __init__(self, config: HubConfig, model: bytes, order: list[int], name: str = "the tokenizer.json") -> None:
         super().__init__(config)
         self.model, self.order = model, order
-        self._theirs = _read(model, name)
+        self._theirs = read(model, name)
         if not all(isinstance(index, int) and index >= 0 for index in order) or len(order) < len(SPECIALS):
             raise Error.DAMAGED(f" does not fit {_ORDER_FILE}: one of them is damaged", file=name)
         self._ours = {theirs: ours for ours, theirs in enumerate(order)}
@@ -106,6 +108,50 @@ class HubTokenizer(Tokenizer):
         """The piece of an id of theirs."""
         return self._names[self._ours[theirs]]
 
+    def with_entries(
+        self, kept: list[int], new: Sequence[str], tags: Collection[str] = ()
+    ) -> tuple["HubTokenizer", list[int]]:
+        """The tokenizer with the entries `kept` and the new ones behind them, and those that it had to keep besides.
+
+        Entries are taken out of the tokenizer.json, and the others numbered anew. `tags`: those that no text is cut
+        into."""
+        described = json.loads(self.model)
+        model = described["model"]
+        is_list = isinstance(model["vocab"], list)
+        ids = {piece: index for index, (piece, _) in enumerate(model["vocab"])} if is_list else dict(model["vocab"])
+        stay = {self.order[index] for index in kept}
+        if "merges" in model and len(kept) < self.vocab_size:
+            stay |= _merged_from(ids, model["merges"], stay)
+            kept = [index for index, theirs in enumerate(self.order) if theirs in stay]
+        named = set(range(len(model["vocab"])) if is_list else ids.values()) | {
+            one["id"] for one in described["added_tokens"]
+        }
+        numbers = {theirs: number for number, theirs in enumerate(sorted(stay & named))}
+        first = len(numbers)  # of the new ones; rows without any entry come behind them
+        numbers |= {theirs: number for number, theirs in enumerate(sorted(stay - named), start=first + len(new))}
+        if is_list:
+            model["vocab"] = [entry for index, entry in enumerate(model["vocab"]) if index in stay]
+            if model.get("unk_id") is not None:
+                model["unk_id"] = numbers.get(model["unk_id"])
+        else:
+            model["vocab"] = {piece: numbers[index] for piece, index in ids.items() if index in stay}
+        if "merges" in model:
+            model["merges"] = [
+                merge for merge in model["merges"] if all(piece in model["vocab"] for piece in _three(merge))
+            ]
+        added = [{**one, "id": numbers[one["id"]]} for one in described["added_tokens"] if one["id"] in numbers]
+        for place, piece in enumerate(new, start=first):
+            plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+            added.append({"id": place, "content": piece, "special": piece in tags, **plain})
+        if any(piece not in tags for piece in new):
+            _join_symbols(described)
+        described |= {"added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
+        order = [*(numbers[self.order[index]] for index in kept), *range(first, first + len(new))]
+        changed = HubTokenizer(
+            replace(self.config, vocab_size=len(order)), json.dumps(described, ensure_ascii=False).encode(), order
+        )
+        return changed, kept
+
     def _save_model(self, directory: Path) -> None:
         (directory / _MODEL_FILE).write_bytes(self.model)
         write_json(directory / _ORDER_FILE, self.order)
@@ -124,7 +170,8 @@ def _library() -> Any:
     return tokenizers
 
 
-def _read(model: bytes, name: str) -> Any:
+def read(model: bytes, name: str) -> Any:
+    """The library's own tokenizer, which finds no special in a text. Raises DragomanError for a damaged file."""
     try:
         theirs = _library().Tokenizer.from_buffer(model)
     except DragomanError:
@@ -135,3 +182,51 @@ def _read(model: bytes, name: str) -> Any:
     theirs.no_truncation()
     theirs.encode_special_tokens = True
     return theirs
+
+
+def _join_symbols(described: dict[str, Any]) -> None:
+    """Let a text begin with a space but not what stands behind a symbol: the library prepares each stretch between
+    symbols by itself, as if it were a text. White space at the ends of a text is for `HubTokenizer` then."""
+
+    def steps(kind: str) -> list[dict[str, Any]]:
+        one = described[kind]
+        several = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers"}[kind]
+        return [] if one is None else list(one[several]) if one["type"] == "Sequence" else [one]
+
+    spelling = [one for one in steps("normalizer") if one["type"] != "Strip"]
+    cutting: list[dict[str, Any]] = []
+    for one in steps("pre_tokenizer"):
+        prefix = {"type": "Metaspace", "prepend_scheme": "first"}
+        if one["type"] == "WhitespaceSplit":
+            spelling.append({"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "})
+        elif one["type"] == "Metaspace" and one.get("prepend_scheme", "always") == "always":
+            cutting.append({"split": True, **one, **prefix})
+        elif one["type"] == "ByteLevel" and one["add_prefix_space"]:
+            cutting += [{**prefix, "replacement": " ", "split": False}, {**one, "add_prefix_space": False}]
+        else:
+            cutting.append(one)
+    described["normalizer"] = {"type": "Sequence", "normalizers": spelling}
+    described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": cutting}
+
+
+def _three(merge: Any) -> tuple[str, str, str]:
+    """Both parts of a merge, and what they become."""
+    first, second = merge.split(" ") if isinstance(merge, str) else merge
+    return first, second, first + second
+
+
+def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], wanted: Iterable[int]) -> set[int]:
+    """The entries that those wanted are merged from, in as many steps as it takes."""
+    parts: dict[str, list[str]] = {}
+    for merge in merges:
+        first, second, both = _three(merge)
+        parts.setdefault(both, []).extend((first, second))
+    names = {index: piece for piece, index in ids.items()}
+    found: set[int] = set()
+    waiting = [names[index] for index in wanted if index in names]
+    while waiting:
+        for part in parts.get(waiting.pop(), ()):
+            if part in ids and ids[part] not in found:
+                found.add(ids[part])
+                waiting.append(part)
+    return found

@@ -2,42 +2,68 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Bool
+from pydantic import Discriminator, Tag
 
-from dragoman.config import by_type, parse, settings, to_dict
+from dragoman.config import parse, settings, tag, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.text.lines import find
 from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
+from dragoman.text.tokenizers.from_files import FromFiles, HubFile, SentencePieceFile, WhitespaceFile
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
+from dragoman.text.tokenizers.subword_nmt import SubwordNmtConfig, SubwordNmtTokenizer
 from dragoman.text.tokenizers.symbols import check_spelling
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
 
+
+def _kind(value: Any) -> Any:
+    """The name by which settings of a tokenizer are told apart: their type, and ` of a file` where it is not learnt."""
+    if not isinstance(value, Mapping):
+        return tag(type(value))
+    kind, key = value.get("type"), FILE_KEYS.get(str(value.get("type")))
+    is_file = key is not None and (key in value or (kind == "hub" and "vocab_size" not in value))
+    return f"{kind}{FromFiles.kind}" if is_file else kind
+
+
+FILE_KEYS = {"sentencepiece": "model", "hub": "model", "whitespace": "vocab"}
+"""The setting that names the file, of types that may be learnt or imported as well."""
 _Single = (
-    SentencePieceConfig | CasedConfig | CharactersConfig | WordsConfig | WhitespaceConfig | PiecesConfig | HubConfig
+    Annotated[SentencePieceConfig, Tag("sentencepiece")]
+    | Annotated[SentencePieceFile, Tag("sentencepiece of a file")]
+    | Annotated[CasedConfig, Tag("cased")]
+    | Annotated[CharactersConfig, Tag("characters")]
+    | Annotated[WordsConfig, Tag("words")]
+    | Annotated[WhitespaceConfig, Tag("whitespace")]
+    | Annotated[WhitespaceFile, Tag("whitespace of a file")]
+    | Annotated[SubwordNmtConfig, Tag("subword_nmt")]
+    | Annotated[PiecesConfig, Tag("pieces")]
+    | Annotated[HubConfig, Tag("hub")]
+    | Annotated[HubFile, Tag("hub of a file")]
 )
-SingleConfig = Annotated[_Single, by_type]
+SingleConfig = Annotated[_Single, Discriminator(_kind)]
 
 
 @settings
 class SeparateConfig:
-    """A tokenizer, and so a vocabulary, for each language."""
+    """A tokenizer for each language, and so a vocabulary, unless `joint`."""
 
     type: Literal["separate"] = "separate"
     src: SingleConfig  #: The source's tokenizer.
     tgt: SingleConfig  #: The target's tokenizer.
-    joint: bool = False  #: An id means the same piece on both sides; only imported ones have that.
+    joint: bool = False  #: An id means the same piece on both sides: two models with one `vocab`.
 
 
 @settings
@@ -48,7 +74,9 @@ class ReuseConfig:
     run: str  #: The other run's directory.
 
 
-TokenizerConfig = Annotated[_Single | SeparateConfig | ReuseConfig, by_type]
+TokenizerConfig = Annotated[
+    _Single | Annotated[SeparateConfig, Tag("separate")] | Annotated[ReuseConfig, Tag("reuse")], Discriminator(_kind)
+]
 """One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
 
 
@@ -93,13 +121,28 @@ _LANGUAGES = "languages.json"
 def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) -> None:
     """Raises DragomanError when a tokenizer of these settings needs a library that is not installed, and where it is to
     keep what no text of this spelling has."""
-    if isinstance(config, ReuseConfig):
-        return
-    singles = (config.src, config.tgt) if isinstance(config, SeparateConfig) else (config,)
+    singles = singles_of(config)
     if fault := check_spelling(singles, spelling):
         raise Error.CONFLICT(fault)
     for single in singles:
-        TOKENIZERS[single.type].check(single)
+        if isinstance(single, FromFiles):
+            single.check()
+        else:
+            TOKENIZERS[single.type].check(single)
+
+
+def source_files(config: TokenizerConfig) -> list[Path]:
+    """The files that a tokenizer is made of; none: it is learnt. Raises DragomanError for one that is missing."""
+    if isinstance(config, ReuseConfig):
+        return sorted(path for path in (Path(config.run) / "tokenizer").rglob("*") if path.is_file())
+    return [find(name) for one in singles_of(config) if isinstance(one, FromFiles) for name in one.paths()]
+
+
+def singles_of(config: TokenizerConfig) -> list[Any]:
+    """The settings of each side, or of both together; none for those of another run."""
+    if isinstance(config, SeparateConfig):
+        return [config.src, config.tgt]
+    return [] if isinstance(config, ReuseConfig) else [config]
 
 
 def with_symbols(config: Any, symbols: Sequence[str]) -> Any:
@@ -126,18 +169,24 @@ def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines
         return load_tokenizers(Path(config.run) / "tokenizer")
     if isinstance(config, SeparateConfig):
         src, tgt = _train("src", config.src, src_lines), _train("tgt", config.tgt, tgt_lines)
-        return TokenizerPair(src, tgt, shared=False)
-    both = TOKENIZERS[config.type].train(config, itertools.chain(src_lines(), tgt_lines()))
-    codes = config.languages if isinstance(config, SentencePieceConfig) else []
+        if config.joint and pieces_of(src) != pieces_of(tgt):
+            raise Error.MISMATCH("tokenizer.joint: the two have other entries", "give both the same `vocab`")
+        return TokenizerPair(src, tgt, shared=config.joint)
+    both = _made(config, lambda: itertools.chain(src_lines(), tgt_lines()))
+    codes = getattr(config, "languages", [])
     languages = LanguageTags(tags={code: tag_of(code) for code in codes}, src_before=[TGT]) if codes else None
     return TokenizerPair(both, both, shared=True, languages=languages)
 
 
 def _train(side: str, config: Any, lines: Lines) -> Tokenizer:
     try:
-        return TOKENIZERS[config.type].train(config, lines())
+        return _made(config, lines)
     except DragomanError as error:
         raise error.within(f"tokenizer.{side}: ") from error
+
+
+def _made(config: Any, lines: Lines) -> Tokenizer:
+    return config.tokenizer(lines) if isinstance(config, FromFiles) else TOKENIZERS[config.type].train(config, lines())
 
 
 def save_tokenizers(pair: TokenizerPair, directory: Path) -> None:
@@ -204,4 +253,5 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "whitespace": WhitespaceTokenizer,
     "pieces": PiecesTokenizer,
     "hub": HubTokenizer,
+    "subword_nmt": SubwordNmtTokenizer,
 }

@@ -76,6 +76,8 @@ def parts(text: str, longest: int = LONGEST_PART) -> Iterator[str]:
 def check_spelling(settings: Sequence[Any], spelling: Callable[[str], str]) -> str:
     """Why the spelling of a corpus leaves no text with what tokenizers are to keep; "" if it does not."""
     for one in settings:
+        if getattr(one, "normalizes", False) and spelling("e\u0301") != "e\u0301":
+            return "tokenizer.model normalises texts itself, as it was learnt: set corpus.normalize=none beside it"
         for symbol in getattr(one, "user_defined_symbols", ()):
             if spelling(symbol) != symbol:
                 return f"tokenizer.user_defined_symbols: no text has {symbol}: the corpus spells it {spelling(symbol)}"
