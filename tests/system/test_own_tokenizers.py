@@ -48,10 +48,10 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def cli(*arguments: object) -> int:
     """The exit status of a command."""
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(main.sys, "argv", ["dragoman", *map(str, arguments)])
-        main.main()
-        raise SystemExit(0)
+        with pytest.raises(SystemExit) as ended:
+            main.main()
     return int(ended.value.code or 0)
 
 

@@ -4,7 +4,7 @@ is said of files that cannot be taken in. Reports of other programs are rebuilt 
 import io
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dragoman.text.tokenizers.pair import (
     pieces_of,
     save_tokenizers,
     tokenizer_settings,
+    train_tokenizers,
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece_model import parsed
@@ -402,6 +403,19 @@ def test_codes_without_a_vocabulary_learn_it_from_the_text(kinds: dict[str, Any]
     tokenizer = taken(settings).src
     assert not any(1 in tokenizer.encode(line) for line in TEXT)
     assert taken({**settings, "vocab_size": 50}).src.vocab_size == 50
+
+
+def test_lines_of_both_sides_are_compared(kinds: dict[str, Any]) -> None:
+    recipe = parse(BENCHMARK._Recipe, {"tokenizer": kinds["sentencepiece, unigram"].settings})
+    numbers: list[int] = []
+
+    def lines_of_target() -> Iterator[str]:
+        for number in range(2000):
+            numbers.append(number)
+            yield "b"
+
+    train_tokenizers(recipe.tokenizer, lambda: iter(["a"] * 2000), lines_of_target)
+    assert numbers == list(range(500))
 
 
 def test_a_cut_that_differs_is_refused(kinds: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

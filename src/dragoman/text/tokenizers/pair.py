@@ -172,7 +172,8 @@ def train_tokenizers(config: TokenizerConfig, src_lines: Lines, tgt_lines: Lines
         if config.joint and pieces_of(src) != pieces_of(tgt):
             raise Error.MISMATCH("tokenizer.joint: the two have other entries", "give both the same `vocab`")
         return TokenizerPair(src, tgt, shared=config.joint)
-    both = _made(config, lambda: itertools.chain(src_lines(), tgt_lines()))
+    join = _in_turn if isinstance(config, FromFiles) else itertools.chain  # the first lines are compared: of both
+    both = _made(config, lambda: join(src_lines(), tgt_lines()))
     codes = getattr(config, "languages", [])
     languages = LanguageTags(tags={code: tag_of(code) for code in codes}, src_before=[TGT]) if codes else None
     return TokenizerPair(both, both, shared=True, languages=languages)
@@ -183,6 +184,10 @@ def _train(side: str, config: Any, lines: Lines) -> Tokenizer:
         return _made(config, lines)
     except DragomanError as error:
         raise error.within(f"tokenizer.{side}: ") from error
+
+
+def _in_turn(src: Iterator[str], tgt: Iterator[str]) -> Iterator[str]:
+    return (line for pair in itertools.zip_longest(src, tgt) for line in pair if line is not None)
 
 
 def _made(config: Any, lines: Lines) -> Tokenizer:
