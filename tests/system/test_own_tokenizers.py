@@ -84,7 +84,7 @@ def trained(folder: Path, tokenizer: dict[str, Any], *changes: str) -> Path:
 
 
 def translations(translator: Any) -> list[str]:
-    return [found[0].text for found in translator.n_best(LINES[:16])]
+    return [found[0].text.strip() for found in translator.n_best(LINES[:16])]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -137,7 +137,7 @@ def test_another_training_begins_with_such_a_run(kinds: dict[str, Any], tmp_path
         assert load_tokenizers(grown / "tokenizer").src.id_of("⟦1⟧") != UNK_ID
         (folder / "more").mkdir()
         reuse = {"type": "reuse", "run": str(run)}
-        more = trained(folder / "more", reuse, f"init_from={run}", "adapter={type: lora}", "training.max_steps=2")
+        more = trained(folder / "more", reuse, f"init_from={run}", "adapter={r: 2}", "training.max_steps=2")
         texts = [load_tokenizers(one / "tokenizer").src.encode(LINES[0]) for one in (run, more, grown)]
         assert texts[0] == texts[1] == texts[2]
 
@@ -158,7 +158,7 @@ def test_the_search_is_the_recipes(kinds: dict[str, Any], tmp_path: Path) -> Non
 def test_check_looks_at_the_files(kinds: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
-        "corpus: {src_lang: de, tgt_lang: en, train: {type: demo}, valid: {type: demo}, normalize: none}\n"
+        "corpus: {src_lang: de, tgt_lang: en, train: {type: demo, split: train}, valid: {type: demo, split: valid}, normalize: none}\n"
         "tokenizer: {type: sentencepiece, model: absent.model}\nrun_dir: run\n"
     )
     assert cli("check", recipe) == 2

@@ -35,6 +35,7 @@ from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
+from dragoman.text.tokenizers.subword_nmt import SubwordNmtTokenizer
 from dragoman.text.tokenizers.whitespace import WhitespaceTokenizer
 from dragoman.version import __version__
 
@@ -307,5 +308,5 @@ for line in sys.stdin:
 """
 """The script that the Python with pymarian runs."""
 
-CUT = (SentencePieceTokenizer, PiecesTokenizer, WhitespaceTokenizer)
+CUT = (SentencePieceTokenizer, PiecesTokenizer, WhitespaceTokenizer, SubwordNmtTokenizer)
 """Tokenizers that Marian's vocabularies hold."""
