@@ -158,7 +158,9 @@ def test_the_search_is_the_recipes(kinds: dict[str, Any], tmp_path: Path) -> Non
 def test_check_looks_at_the_files(kinds: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
-        "corpus: {src_lang: de, tgt_lang: en, train: {type: demo, split: train}, valid: {type: demo, split: valid}, normalize: none}\n"
+        "corpus:\n"
+        "  {src_lang: de, tgt_lang: en, train: {type: demo, split: train}, valid: {type: demo, split: valid}, "
+        "normalize: none}\n"
         "tokenizer: {type: sentencepiece, model: absent.model}\nrun_dir: run\n"
     )
     assert cli("check", recipe) == 2
