@@ -178,7 +178,7 @@ AsJson = Annotated[
 ]
 JsonInput = Annotated[
     bool,
-    typer.Option(help="Lines are JSON objects: text, and for each line its own constraints, avoid, terms, prefix."),
+    typer.Option("--json-input", help="Lines are JSON objects: text, and its own constraints, avoid, terms, prefix."),
 ]
 Alignments = Annotated[
     bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
