@@ -81,7 +81,11 @@ def evaluate(
     """
     config.check_names("evaluate", options, Options)
     asked = config.parse(Options, {name: value for name, value in options.items() if value is not None}, "evaluate")
-    kinds = {"metrics": tuple(asked.metric), "by": tuple(asked.by), "training_text": tuple(asked.training_text)}
+    kinds: dict[str, Any] = {
+        "metrics": tuple(asked.metric),
+        "by": tuple(asked.by),
+        "training_text": tuple(asked.training_text),
+    }
     judging = Judging(**kinds, checks=asked.checks, resamples=RESAMPLES * asked.confidence)
     scoring = _given(tokenize=asked.tokenize, lowercase=asked.lowercase)
     sets = _sets(asked)
