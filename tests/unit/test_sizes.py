@@ -111,7 +111,9 @@ OTHER_PROGRAMS = {
     "backends/cpu_bf16/kernels.py",  # a compiler
     "corpora/apt.py",  # apt-get
     "export/marian.py",  # Marian
+    "importing/base.py",  # CTranslate2's converters
     "importing/ctranslate2.py",  # CTranslate2's converters
+    "quality/test_set.py",  # sacreBLEU
     "learn/book.py",  # a script of its own
     "learn/lesson.py",  # the end of a command
     "quality/metric_environments.py",  # pip and COMET

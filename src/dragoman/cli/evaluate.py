@@ -65,6 +65,13 @@ Lowercase = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Folder for the translations, a file for each set.")
 ]
+TestSetName = Annotated[
+    str | None, typer.Option("--test-set", "-t", help="A test set that sacreBLEU has fetched, such as wmt14; with -l.")
+]
+LanguagePair = Annotated[str | None, typer.Option("--language-pair", "-l", help="Its languages, such as en-de.")]
+Confidence = Annotated[
+    bool, typer.Option("--confidence", help="Give each figure its 95 % interval by 1,000 resamples, as sacreBLEU does.")
+]
 MinContext = Annotated[
     int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
 ]
@@ -80,6 +87,9 @@ def evaluate(
     hypotheses: Hypotheses = None,
     src_lang: SrcLang = None,
     tgt_lang: TgtLang = None,
+    test_set: TestSetName = None,
+    language_pair: LanguagePair = None,
+    confidence: Confidence = False,
     metric: Metrics = None,
     by: By = None,
     training_text: TrainingText = None,

@@ -4,6 +4,7 @@ Each command is a module of this package, which is imported when the command is 
 """
 
 import ast
+import io
 import json
 import keyword
 import os
@@ -143,6 +144,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if sys.stderr is None:  # closed: what is said there goes nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # of an encoding without our letters
+        sys.stdout.reconfigure(errors="backslashreplace")
     wait_passively_if_busy()
     try:
         code = app(standalone_mode=False)
@@ -160,7 +163,10 @@ def main() -> None:
         if hasattr(error, "format_message"):  # click's own: a wrong option, a missing argument
             usage = getattr(error, "ctx", None)
             say(usage.get_usage() if usage else "")
-            _fail(f"dragoman: {error.format_message()}", debug, code=2)
+            name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_").lower()
+            is_setting = name in import_module("dragoman.config").OTHER_NAMES
+            hint = f" Settings are written key=value: `dragoman settings {name}` finds its key." if is_setting else ""
+            _fail(f"dragoman: {error.format_message()}{hint}", debug, code=2)
         if isinstance(error, OSError) and not debug:
             place = error.filename or "standard output or a file"
             _fail(f"dragoman: {place}: {error.strerror or error}", debug, code=2)

@@ -20,13 +20,14 @@ from dragoman.text.lines import find, read_lines
 class Judging:
     """The settings of judging: metrics, parts of the lines, and whether faults are looked for first.
 
-    `training_text`: files of the source side of the training text; `training`: gives its lines anew at each call, or
-    None where there is none.
+    `resamples`: of the bootstrap by which figures get an interval; 0: none. `training_text`: files of the source side
+    of the training text; `training`: gives its lines anew at each call, or None where there is none.
     """
 
     metrics: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     checks: bool = True
+    resamples: int = 0
     training_text: tuple[Path, ...] = ()
     training: Callable[[], Iterable[str] | None] | None = None
 
@@ -49,7 +50,7 @@ class Judging:
         rows: dict[str, list[int]] = {}
         for by in self.by:
             rows |= slices(test, by, self._training_lines())
-        return scores_of(test, hypotheses, metrics, rows, tuple(faults))
+        return scores_of(test, hypotheses, metrics, rows, tuple(faults), self.resamples)
 
     def faults(self, test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
         """The faults of an output as a whole, said on standard error too."""

@@ -12,6 +12,8 @@ from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.evaluation.judging import Judging, judge_files
 from dragoman.experiments.calibrate import project
+from dragoman.quality.significance import RESAMPLES
+from dragoman.quality.test_set import files_of_sacrebleu
 from dragoman.runs.directory import languages_of
 from dragoman.tasks import recipes
 from dragoman.tasks.kept_corpus import FIELDS, write_records
@@ -35,6 +37,9 @@ class Options:
     name: Names = ()  # type: ignore[assignment]  #: Names of the sets.
     src_lang: str | None = None  #: Language of the source.
     tgt_lang: str | None = None  #: Language of the target.
+    test_set: str | None = None  #: A test set that sacreBLEU has fetched, such as wmt14.
+    language_pair: str | None = None  #: Its languages, such as en-de.
+    confidence: bool = False  #: Intervals of the figures by the bootstrap.
     columns: tuple[str, ...] | None = None  #: Columns of a corpus.
     metric: Names = ()  # type: ignore[assignment]  #: Metrics (`bleu`, `chrf++` ...).
     by: Names = ()  # type: ignore[assignment]  #: Parts to score by themselves.
@@ -76,13 +81,10 @@ def evaluate(
     """
     config.check_names("evaluate", options, Options)
     asked = config.parse(Options, {name: value for name, value in options.items() if value is not None}, "evaluate")
-    judging = Judging(
-        metrics=tuple(asked.metric), by=tuple(asked.by), checks=asked.checks, training_text=tuple(asked.training_text)
-    )
+    kinds = {"metrics": tuple(asked.metric), "by": tuple(asked.by), "training_text": tuple(asked.training_text)}
+    judging = Judging(**kinds, checks=asked.checks, resamples=RESAMPLES * asked.confidence)
     scoring = _given(tokenize=asked.tokenize, lowercase=asked.lowercase)
-    languages = (asked.src_lang, asked.tgt_lang) if asked.src_lang or asked.tgt_lang else None
-    sets: dict[str, Any] = {"sources": list(asked.src), "references": list(asked.ref), "names": list(asked.name)}
-    sets |= _given(languages=languages)
+    sets = _sets(asked)
     with TemporaryDirectory(prefix="dragoman-") as folder:
         if corpus is not None:
             if asked.src or asked.ref:
@@ -102,12 +104,26 @@ def evaluate(
         more = _given(
             datastores=asked.datastore, ensemble=asked.ensemble, changes=config.as_overrides(overrides) or None
         )
-        kinds = _given(
+        shown = _given(
             judging=judging if judging != Judging() else None, output=asked.output, min_context=asked.min_context
         )
         return recipes.evaluate(
-            run, which=asked.which, device=asked.device, **sets, **kinds, **scoring | search, **more
+            run, which=asked.which, device=asked.device, **sets, **shown, **scoring | search, **more
         )
+
+
+def _sets(asked: Options) -> dict[str, Any]:
+    """The sets that are scored: files, or one that sacreBLEU has fetched, by its name and its pair of languages."""
+    sources, references, names = list(asked.src), list(asked.ref), list(asked.name)
+    languages, name, pair = (asked.src_lang, asked.tgt_lang), asked.test_set, asked.language_pair
+    if name and pair and not (sources or references):
+        source, references = files_of_sacrebleu(name, pair)
+        sources, names = [source], names or [f"{name} {pair}"]
+        languages = languages if any(languages) else (pair.partition("-")[0], pair.partition("-")[2])
+    elif name or pair:
+        raise Error.CONFLICT("`test_set` and `language_pair` go together", "in the place of `src` and `ref`")
+    sets = {"sources": sources, "references": references, "names": names}
+    return sets | _given(languages=languages if any(languages) else None)
 
 
 def _write(

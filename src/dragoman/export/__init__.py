@@ -93,7 +93,7 @@ def export(
     made = [path for path in final.parents if not path.exists()]
     with locked(partial, "name a folder that can be written", UNFINISHED):
         try:
-            with writing(partial):
+            with writing(final):
                 _empty(partial)
                 module.write(translator, partial, quantize)
                 if base is not None:

@@ -1,6 +1,7 @@
 """The result of both doors: a model with all that a run needs, or the reasons why it cannot be had."""
 
 import itertools
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,27 @@ class Weights:
 def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
     """The error that says why a model cannot be represented exactly."""
     shown = [*reasons[:8], *([f"and {len(reasons) - 8} more"] if len(reasons) > 8 else [])]
-    return Error.CANNOT_IMPORT(f"cannot be imported exactly: {'; '.join(shown)}", file=folder)
+    return Error.CANNOT_IMPORT(f"cannot be imported exactly: {'; '.join(shown)}", converter_for(folder), file=folder)
+
+
+def converter_for(folder: Path, file: Path | None = None) -> str | None:
+    """The command of CTranslate2 that converts a model of Marian, fairseq or OpenNMT-py, whose folder can be imported;
+    None where the folder has no such model."""
+    for pattern, command in CONVERTERS.items():
+        if found := [file] if file and file.match(pattern) else sorted(folder.glob(pattern)):
+            if command.startswith("ct2-fairseq") and not any(folder.glob("dict.*.txt")):
+                continue
+            said = command.format(model=shlex.quote(str(found[0])), folder=shlex.quote(str(folder)))
+            return f"try CTranslate2's converter: {said} --output_dir NEW, then `dragoman import NEW RUN`"
+    return None
+
+
+CONVERTERS = {
+    "*.npz": "ct2-marian-converter --model_path {model} --vocab_paths SRC.yml TGT.yml",
+    "*best*.pt": "ct2-fairseq-converter --model_path {model} --data_dir {folder}",
+    "*.pt": "ct2-opennmt-py-converter --model_path {model}",
+}
+"""Files of a model, and the command that converts it."""
 
 
 def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:

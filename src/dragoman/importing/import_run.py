@@ -10,7 +10,7 @@ from dragoman.errors import Error, writing
 from dragoman.export import origin
 from dragoman.export import peft as peft_format
 from dragoman.importing import ctranslate2, eole, fairseq, huggingface, marian
-from dragoman.importing.base import Imported
+from dragoman.importing.base import Imported, converter_for
 from dragoman.importing.peft import import_adapter
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import TOKENIZER
@@ -41,6 +41,10 @@ def import_model(
     if run.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=run)
     if not folder.is_dir():
+        if folder.suffix in (".pt", ".npz") and folder.is_file():
+            raise Error.CANNOT_IMPORT(
+                "a file, where a folder is read", converter_for(folder.parent, folder), file=folder
+            )
         raise Error.MISSING_FILE("no such folder", file=folder)
     if (folder / peft_format.CONFIG).is_file():
         if base is None:
@@ -80,6 +84,7 @@ def _door(folder: Path) -> Any:
     raise Error.CANNOT_IMPORT(
         "no model that can be imported: CTranslate2 has a model.bin, Hugging Face a config.json, Marian a model.npz, "
         "eole a vocab.json beside a model.00.safetensors",
+        converter_for(folder),
         file=folder,
     )
 

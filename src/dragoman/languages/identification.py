@@ -2,12 +2,14 @@
 
 import functools
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from dragoman.errors import writing
 from dragoman.languages.codes import facts, is_known, language_of, parsed, script_of
 from dragoman.languages.scripts import LETTERS, several, telling_script, written_in
 
@@ -287,7 +289,8 @@ def _labels() -> dict[str, str]:
 
 @functools.cache
 def _identifier(languages: tuple[str, ...]) -> Any:
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    with writing(tempfile.gettempdir(), "free space there, or name another folder in TMPDIR"):  # it is unpacked there
+        identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     if languages:
         identifier.set_languages(list(languages))
     return identifier

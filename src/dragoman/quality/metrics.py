@@ -50,6 +50,10 @@ class Metric(ABC):
     def signature(self) -> str:
         """The settings that the figure depends on, after `statistics` was called."""
 
+    def resampled(self, resamples: int, seed: int) -> str:
+        """The signature of a figure with an interval by the bootstrap."""
+        return f"{self.signature()}|bs:{resamples}|seed:{seed}"
+
     def better(self, one: float, other: float) -> float:
         """The difference in the figure by which `one` is better than `other`; negative where it is worse."""
         return one - other if self.higher_is_better else other - one
@@ -74,6 +78,10 @@ class SacreMetric(Metric):
 
     def signature(self) -> str:
         return str(self.metric.get_signature())
+
+    def resampled(self, resamples: int, seed: int) -> str:
+        kind = type(self.metric)._SIGNATURE_TYPE
+        return str(kind({**vars(self.metric), "n_bootstrap": resamples, "seed": seed}))
 
 
 class ExactMatch(Metric):
@@ -160,7 +168,7 @@ def _sacre(text: str, name: str, given: dict[str, Any], tokenize: str, lowercase
     kinds: dict[str, tuple[Any, dict[str, Any]]] = {
         "bleu": (BLEU, bleu),
         "spbleu": (BLEU, {**bleu, "tokenize": "flores200"}),
-        "ter": (TER, {"case_sensitive": not lowercase, "asian_support": unspaced, "normalized": unspaced}),
+        "ter": (TER, {"asian_support": unspaced, "normalized": unspaced}),
         "chrf": (CHRF, {"lowercase": lowercase}),
         "chrf++": (CHRF, {"lowercase": lowercase, "word_order": 2}),
     }

@@ -9,6 +9,7 @@ from dragoman.errors import Error
 from dragoman.languages.identification import language_or_recognised
 from dragoman.quality.metrics import Metric, metric
 from dragoman.quality.output_checks import Finding
+from dragoman.quality.significance import SEED, interval
 from dragoman.quality.test_set import TestSet
 
 Tokenize = Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none"]
@@ -44,6 +45,8 @@ class Scores:
     parts: dict[str, "Scores"] = field(default_factory=dict)
     faults: tuple[Finding, ...] | None = None
     """None: they were not looked for."""
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Mean and half width of the 95 % interval by the metric, where it was asked for."""
 
     @property
     def bleu(self) -> float:
@@ -68,6 +71,9 @@ class Scores:
     def figures(self) -> dict[str, str]:
         """The columns of a table."""
         shown = {self.titles[name]: f"{value:.2f}" for name, value in self.values.items()}
+        shown |= {
+            self.titles[name]: f"{self.values[name]:.2f} ± {half:.2f}" for name, (_, half) in self.intervals.items()
+        }
         return {"sentences": f"{self.sentences:,}", **shown}
 
     def notes(self) -> list[str]:
@@ -79,6 +85,8 @@ class Scores:
         found: dict[str, Any] = {**self.values, "signatures": self.signatures, "sentences": self.sentences}
         if self.faults is not None:
             found["faults"] = [asdict(fault) for fault in self.faults]
+        if self.intervals:
+            found["intervals"] = {name: {"mean": mean, "ci": half} for name, (mean, half) in self.intervals.items()}
         if self.parts:
             found["parts"] = {name: {**part.values, "sentences": part.sentences} for name, part in self.parts.items()}
         return found
@@ -114,14 +122,20 @@ def scores_of(
     metrics: Sequence[Metric],
     parts: Mapping[str, Sequence[int]] | None = None,
     faults: tuple[Finding, ...] | None = None,
+    resamples: int = 0,
 ) -> Scores:
-    """The figures of an output by each metric; of each part of the lines too."""
+    """The figures of an output by each metric; of each part of the lines too. With resamples, their intervals too."""
     titles = {metric.name: metric.title for metric in metrics}
     statistics = {metric.name: metric.statistics(test, hypotheses) for metric in metrics}
 
     def of(rows: Sequence[int] | slice, count: int) -> Scores:
-        values = {metric.name: metric.score(statistics[metric.name][rows].sum(axis=0)) for metric in metrics}
-        return Scores(values, titles, {metric.name: metric.signature() for metric in metrics}, count)
+        own = {metric.name: statistics[metric.name][rows] for metric in metrics}
+        values = {metric.name: metric.score(own[metric.name].sum(axis=0)) for metric in metrics}
+        signatures = {
+            metric.name: metric.resampled(resamples, SEED) if resamples else metric.signature() for metric in metrics
+        }
+        found = {metric.name: interval(metric, own[metric.name], resamples) for metric in metrics if resamples}
+        return Scores(values, titles, signatures, count, intervals=found)
 
     of_parts = {name: of(list(rows), len(rows)) for name, rows in (parts or {}).items()}
     return replace(of(slice(None), len(test)), parts=of_parts, faults=faults)

@@ -129,6 +129,15 @@ def bootstrap(
     return [np.array(found) for found in scores]
 
 
+def interval(
+    metric: Metric, statistics: FloatArray, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[float, float]:
+    """(mean, half the width) of the 95 % interval of a system's score by the bootstrap (Koehn 2004), as sacreBLEU."""
+    drawn = np.sort(bootstrap(metric, [statistics], resamples, seed)[0])
+    cut = resamples // 40
+    return float(drawn.mean()), float(drawn[resamples - cut - 1] - drawn[cut]) / 2
+
+
 def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: int, seed: int = SEED) -> FloatArray:
     """The absolute differences of pairs of systems made by exchanging the outputs of random sentences."""
     rng = np.random.default_rng(seed)

@@ -1,9 +1,12 @@
 """A test set in memory: source lines, one or several references of each, and the languages of both sides."""
 
+import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from sacrebleu.dataset import DATASETS
 
 from dragoman.errors import Error, show
 from dragoman.languages.codes import name_of
@@ -74,6 +77,28 @@ class TestSet:
             if code != own:
                 say(f"{self.name}: taken for {name_of(code)}, as its text says (`{option}`: another language)")
         return replace(self, languages=(codes[0], codes[1]))
+
+
+def files_of_sacrebleu(name: str, pair: str) -> tuple[Path, list[Path]]:
+    """(source, references) of a test set that sacreBLEU has fetched, such as "wmt14" and "en-de".
+
+    Raises DragomanError for a set that it does not know or has not fetched.
+    """
+    for given, known in ((name, DATASETS), (pair, DATASETS[name].langpairs if name in DATASETS else {})):
+        if given not in known:
+            near = difflib.get_close_matches(given, known, n=1)
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"`sacrebleu --list{'' if known is DATASETS else f' -t {name}'}`"
+            )
+            raise Error.UNKNOWN_NAME(f"sacreBLEU knows no {given!r}", hint)
+    dataset = DATASETS[name]
+    files = [Path(dataset._get_txt_file_path(pair, field)) for field in dataset.fieldnames(pair)]
+    if missing := [path for path in files if not path.exists()]:
+        hint = f"fetch the set on a machine with network: sacrebleu -t {name} -l {pair} --echo src"
+        raise Error.MISSING_FILE("sacreBLEU has not fetched it", hint, file=missing[0])
+    return Path(dataset.get_source_file(pair)), [Path(path) for path in dataset.get_reference_files(pair)]
 
 
 def read_hypotheses(path: Path, test: TestSet) -> list[str]:

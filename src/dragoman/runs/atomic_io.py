@@ -84,8 +84,10 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         yield partial
         publish(partial, path)
-    except BaseException:
+    except BaseException as error:
         remove(partial)
+        if isinstance(error, OSError) and error.filename is not None:  # the file that is meant
+            error.filename = str(error.filename).replace(str(partial), str(path))
         raise
 
 
