@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import pydantic
@@ -44,6 +44,9 @@ MAX_BYTES = 2**20
 MAX_NODES = 100_000
 """Limits of a YAML file, which may come from strangers."""
 
+MAX_PLACES = 3
+"""Settings of one name that a hint lists; of more it lists none."""
+
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
@@ -60,6 +63,7 @@ class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win).
 
     True and false are the words of YAML 1.2 alone: `no` is Norwegian. A setting that is true or false takes `no`, too.
+    As in YAML 1.2, 1e-3 is a number.
     """
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -82,6 +86,9 @@ _Loader.yaml_implicit_resolvers = {
     for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(_BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
 
 
 def from_yaml(text: str, source: str) -> dict[str, Any]:
@@ -125,30 +132,58 @@ def _written_out(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def override(data: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+def override(
+    data: Mapping[str, Any],
+    overrides: Sequence[str],
+    cls: Any = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
     """`data` with `a.b=value` overrides applied, values read by `_value`; `data` itself stays as it is.
+
+    Lists are entered by number, from 0. With a settings class, an override of a `type:` also drops the keys of the type
+    before, but for those that are overridden themselves; `report` gets a line that names them.
 
     >>> override({"training": {"max_steps": 100}}, ["training.max_steps=200", "model.position={type: learned}"])
     {'training': {'max_steps': 200}, 'model': {'position': {'type': 'learned'}}}
     """
     result = copy.deepcopy(dict(data))
-    for text in overrides:
-        path, equals, value = text.partition("=")
-        if not equals or not path.strip():
+    paths = [text.partition("=")[0].strip().lstrip("+") for text in overrides]  # `+key=value` is Hydra's for a new key
+    for path, text in zip(paths, overrides, strict=True):
+        _, equals, value = text.partition("=")
+        if not equals or not path:
             raise Error.WRONG_OPTION(
                 f"override {text!r}", "write it as key.subkey=value, for example training.max_steps=200"
             )
-        *parents, last = path.strip().split(".")
-        place = result
-        for parent in parents:
-            if not isinstance(place.get(parent), dict):
-                place[parent] = {}
-            place = place[parent]
+        *parents, last = path.split(".")
         try:
-            place[last] = _value(value)
+            read = _value(value)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise Error.WRONG_OPTION(f"override {text[:200]!r}: the value is not valid YAML") from error
+        place = _place(result, parents, text)
+        place[_key(place, last, text)] = read
+        if cls is not None and isinstance(place, dict):
+            given = [other.removeprefix(".".join([*parents, ""])).partition(".")[0] for other in paths]
+            left = _of_another_type(_classes_at(cls, data, parents), _classes_at(cls, result, parents), last)
+            dropped = [key for key in place if key in left and key not in given]
+            for key in dropped:
+                del place[key]
+            if dropped:
+                report(f"{text}: without {', '.join(dropped)}, which it does not have")
     return result
+
+
+def _of_another_type(before: Sequence[Any], after: Sequence[Any], key: str) -> set[str]:
+    """The settings that a part is left without, as its `key` was changed: it is of other classes now.
+
+    A type may have a second class, of files, which it is by its keys: `tokenizer.model=spm.model`.
+    """
+    old = {name for option in before for name in option.__pydantic_fields__}
+    names = [set(option.__pydantic_fields__) for option in after]
+    if key == "type" and after and len({_type(option) for option in after}) == 1:
+        return old - set().union(*names)
+    if len(names) > 1 and key in set().union(*names[1:]) - names[0] and len({_type(option) for option in after}) == 1:
+        return (old | names[0]) - set().union(*names[1:])
+    return set()
 
 
 def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> list[str]:
@@ -168,6 +203,27 @@ def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> l
         else:
             found.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
     return found
+
+
+def _place(data: dict[str, Any], parents: Sequence[str], text: str) -> Any:
+    """The mapping or list below these keys, made where there is none."""
+    place: Any = data
+    for parent in parents:
+        key = _key(place, parent, text)
+        if isinstance(place, dict) and not isinstance(place.get(key), dict | list):
+            place[key] = {}
+        place = place[key]
+    return place
+
+
+def _key(place: Any, key: str, text: str) -> Any:
+    """A key of a mapping, or the number of a list's element."""
+    if isinstance(place, dict):
+        return key
+    if not isinstance(place, list) or not (key.isdecimal() and int(key) < len(place)):
+        count = len(place) if isinstance(place, list) else 0
+        raise Error.WRONG_OPTION(f"override {text!r}: `{key}` is none of {count} elements, which count from 0")
+    return int(key)
 
 
 def _value(text: str) -> Any:
@@ -209,36 +265,13 @@ def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def override_kinds(cls: Any, data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """As `override`, for data that no person wrote: an override of a `type:` also drops what is not of that type."""
-    result = override(data, overrides)
-    paths = [text.partition("=")[0].strip() for text in overrides]
-    for path in paths:
-        *parents, last = path.split(".")
-        place, options = result, [cls]
-        for key in parents:
-            place = place.get(key, {})
-            hints = (typing.get_type_hints(option, include_extras=True) for option in options)
-            options = settings_classes(next((fields[key] for fields in hints if key in fields), None))
-        # A type has one class, or a second one of files, whose keys make the choice.
-        kinds = [option for option in options if (tag(option) or "").partition(" ")[0] == place.get("type")]
-        names = [{field.name for field in dataclasses.fields(option)} for option in kinds]
-        if last != "type" and not (len(names) > 1 and last in set().union(*names[1:]) - names[0]):
-            continue
-        for key in list(place) if kinds else ():
-            is_given = any(other == f"{'.'.join(parents)}.{key}" for other in paths)
-            if not is_given and key not in (names[0] if last == "type" else {"type"}):
-                del place[key]
-    return result
-
-
 def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
-    """Validated settings of class `cls` from plain data.
+    """Validated settings of class `cls` from plain data. A part without a `type:` is of the type that is the default.
 
     Raises DragomanError, one line for all findings: the path of each key, what is wrong, the nearest known key.
     """
     try:
-        return _adapter(cls).validate_python(dict(data))
+        return _adapter(cls).validate_python(_typed(cls, data))
     except ValidationError as error:
         errors = error.errors()
         findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
@@ -315,23 +348,70 @@ _UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
 
 def _finding(cls: Any, item: Any) -> str:
     location = [str(part) for part in item["loc"] if not str(part).startswith("list[")]
-    known, keys = _walk(cls, location)
-    path = ".".join(keys)
+    known, keys, classes = _walk(cls, location)
+    path, given = ".".join(keys), item.get("input")
+    if isinstance(given, str) and given in map(_type, classes):
+        return f"`{path}`: did you mean `{path}.type={given}`?"
     match item["type"]:
         case kind if kind in _UNKNOWN_KEY:
-            return f"unknown key `{path}`: {hint_of(location[-1], known, ' keys here')}"
+            return _unknown(cls, keys, known, given)
         case "missing" | "missing_keyword_only_argument" | "missing_argument":
             return f"`{path}` is missing"
         case "union_tag_invalid":
-            given, tags = item["ctx"]["tag"], item["ctx"]["expected_tags"].replace("'", "")
-            near = difflib.get_close_matches(given, tags.split(", "), n=1)
-            return f"`{path}.type`: no `{given}`: " + (f"did you mean `{near[0]}`? " if near else "") + f"known: {tags}"
+            name, tags = item["ctx"]["tag"], item["ctx"]["expected_tags"].replace("'", "")
+            near = difflib.get_close_matches(name, tags.split(", "), n=1)
+            return f"`{path}.type`: no `{name}`: " + (f"did you mean `{near[0]}`? " if near else "") + f"known: {tags}"
         case "union_tag_not_found":
-            return f"`{path}` needs a `type:`"
-    given = item.get("input")
+            fitting = [cls for cls in classes if set(given) <= set(cls.__pydantic_fields__)]
+            types = dict.fromkeys(filter(None, map(_type, fitting or classes)))
+            return f"`{path}` needs a `type:` ({', '.join(types)})"
     shown = f" (given: {given!r})" if not isinstance(given, Mapping | list) or not given else ""
     message = item["msg"].removeprefix("Value error, ").replace("Input should", "should")
     return f"`{path}`: {message}{shown}" if path else f"{message}{shown}"
+
+
+def _unknown(cls: Any, keys: list[str], known: list[str], value: Any) -> str:
+    """The finding for a key that is not there: the types that have it, or its place, or the nearest known key."""
+    while isinstance(value, Mapping) and len(value) == 1:
+        key, value = next(iter(value.items()))
+        keys = [*keys, str(key)]
+    path = ".".join(keys)
+    every = setting_paths(cls)
+    beside = [owner for place, owner in every if place.rpartition(".")[0] == path.rpartition(".")[0]]
+    own = {_type(owner) for owner in beside if set(owner.__pydantic_fields__) == set(known)}
+    kinds = dict.fromkeys(_type(owner) for place, owner in every if place == path)
+    if kinds and not own & kinds.keys():
+        return f"unknown key `{path}`: it is of {' or '.join(f'`type: {kind}`' for kind in kinds)}"
+    if not kinds and (near := _places(keys, list(dict.fromkeys(place for place, _ in every)))):
+        return f"unknown key `{path}`: did you mean {' or '.join(f'`{place}`' for place in near)}?"
+    return f"unknown key `{path}`: {hint_of(keys[-1], known, ' keys here')}"
+
+
+def _places(keys: list[str], every: Sequence[str]) -> list[str]:
+    """The settings of the same last names in other places, or that other toolkits call so."""
+    for first in range(len(keys)):
+        ends = [place for place in every if f".{place}".endswith("." + ".".join(keys[first:]))]
+        beside = [place for place in ends if place.startswith(".".join([*keys[:-1], ""]))]
+        if ends := beside or ends:
+            return ends if len(ends) <= MAX_PLACES else []
+    name = keys[-1].lstrip("-").replace("-", "_").lower()
+    named = ([place for place in every if f".{place}".endswith(f".{ours}")] for ours in OTHER_NAMES.get(name, ()))
+    ends = next(filter(None, named), [])
+    return ends if len(ends) <= MAX_PLACES else [min(ends, key=lambda place: place.count("."))]
+
+
+@functools.cache
+def setting_paths(cls: Any) -> list[tuple[str, Any]]:
+    """Every dotted key below a settings class, with the class that has it; NAME stands for a key of a mapping."""
+    return list(_paths(cls, "", ()))
+
+
+def _paths(annotation: Any, place: str, above: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    for cls in settings_classes(annotation):
+        for name, field in cls.__pydantic_fields__.items() if cls not in above else ():
+            yield f"{place}{name}", cls
+            below = f"{place}{name}." + ("NAME." if typing.get_origin(field.annotation) is dict else "")
+            yield from _paths(field.annotation, below, (*above, cls))
 
 
 def _is_of_other_kind(item: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
@@ -343,8 +423,9 @@ def _is_of_other_kind(item: Mapping[str, Any], errors: Sequence[Mapping[str, Any
     return any(other is not item and list(other["loc"][: len(place)]) == place for other in errors)
 
 
-def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
-    """Follow pydantic's location through settings classes: (names known at its end, keys without union tags)."""
+def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str], list[Any]]:
+    """Follow pydantic's location through settings classes: (names known at its end, keys without union tags, the
+    classes there)."""
     current: Any = cls
     keys: list[str] = []
     known: list[str] = []
@@ -362,7 +443,51 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str]]:
         known = [field.name for option in options for field in dataclasses.fields(option)]
         hints = (typing.get_type_hints(option, include_extras=True) for option in options)
         current = next((fields[part] for fields in hints if part in fields), current)
-    return known, keys
+    return known, keys, settings_classes(current)
+
+
+def _typed(annotation: Any, value: Any, usual: str | None = None) -> Any:
+    """A value with the default's `type:` in each part that has none; `usual` is that of the value itself."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is list and isinstance(value, list):
+        return [_typed(inner[0], item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if origin is dict:
+        return {key: _typed(inner[1], item) for key, item in value.items()}
+    options = settings_classes(annotation)
+    if len(options) > 1 and "type" not in value and usual:
+        value = {"type": usual, **value}
+    own = [option for option in options if len(options) == 1 or _type(option) == value.get("type")]
+    fields = own[0].__pydantic_fields__ if own else {}
+    return {
+        key: _typed(fields[key].annotation, item, _default_tag(fields[key])) if key in fields else item
+        for key, item in value.items()
+    }
+
+
+def _default_tag(field: Any) -> str | None:
+    value = field.get_default(call_default_factory=True)
+    return _type(type(value)) if dataclasses.is_dataclass(value) else None
+
+
+def _classes_at(cls: Any, data: Any, keys: Sequence[str]) -> list[Any]:
+    """The settings classes that the part of `data` at these keys may be of: one, if its `type:` or the default says."""
+    annotation, options, place = cls, [cls], data
+    for key in keys:
+        fields = {name: field for option in options for name, field in option.__pydantic_fields__.items()}
+        usual = None
+        if typing.get_origin(annotation) in (dict, list):
+            annotation = typing.get_args(annotation)[-1]
+        elif key in fields:
+            annotation, usual = fields[key].annotation, _default_tag(fields[key])
+        else:
+            return []
+        place = place[int(key)] if isinstance(place, list) else (place or {}).get(key)
+        kind = place.get("type", usual) if isinstance(place, Mapping) else usual
+        options = settings_classes(annotation)
+        options = [option for option in options if _type(option) == kind] or options
+    return options
 
 
 def settings_classes(annotation: Any) -> list[Any]:
@@ -377,6 +502,11 @@ def tag(cls: Any) -> str | None:
     hint = typing.get_type_hints(cls).get("type")
     name = typing.get_args(hint)[0] if hint is not None and typing.get_args(hint) else None
     return name and name + getattr(cls, "kind", "")
+
+
+def _type(cls: Any) -> str | None:
+    """The value of `type:` alone."""
+    return (tag(cls) or "").partition(" ")[0] or None
 
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -415,6 +545,53 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "output_dir model_dir save_dir save_model": ("run_dir",),
         "random_seed": ("seed",),
         "load_model finetune_from_model train_from": ("init_from",),
+        "model_path output": ("run_dir",),
+        "restore_file pretrained_model initialize_from params": ("init_from",),
+        "train_src path_src source source_lang_file train_sets trainpref train": ("train.src",),
+        "train_tgt path_tgt target trg": ("train.tgt",),
+        "dev valid_sets validation_source validpref dev_src": ("valid.src",),
+        "validation_target dev_tgt": ("valid.tgt",),
+        "src_language": ("corpus.src_lang",),
+        "trg_lang tgt_language": ("corpus.tgt_lang",),
+        "max_sent_length max_seq_len max_source_positions max_target_positions src_seq_length": ("max_tokens",),
+        "tgt_seq_length max_source_length max_target_length max_length_train": ("max_tokens",),
+        "voc_limit dim_vocabs src_vocab_size tgt_vocab_size num_words bpe_size": ("tokenizer.vocab_size",),
+        "spm_alpha subword_alpha bpe_dropout sentencepiece_alphas": ("tokenizer.sampling",),
+        "learn_rate peak_lr max_lr lr_max base_lr": ("lr",),
+        "lr_warmup num_warmup_steps": ("warmup_steps",),
+        "learning_rate_scheduler_type learning_rate_schedule scheduler": ("schedule.type",),
+        "optim": ("optimizer.type",),
+        "adam_beta1 adam_betas betas optimizer_betas": ("optimizer.beta1",),
+        "adam_beta2": ("optimizer.beta2",),
+        "adam_eps adam_epsilon optimizer_eps": ("optimizer.eps",),
+        "tokens_per_batch mini_batch_words batch_type max_tokens_batch": ("batch_tokens",),
+        "mini_batch train_batch_size": ("batch_sentences",),
+        "max_epoch max_num_epochs num_epochs after_epochs": ("max_epochs",),
+        "optimizer_delay": ("micro_batches",),
+        "after_batches after total_steps": ("max_steps",),
+        "smoothing label_smoothed_cross_entropy": ("label_smoothing",),
+        "gradient_clip_val gradient_clipping_threshold grad_clip clip_gradients": ("clip_norm",),
+        "ema_decay moving_average_decay exponential_smoothing average_decay": ("decay",),
+        "amp half dtype": ("precision",),
+        "validate_interval validate_interval_updates save_steps save_checkpoint_steps": ("validate_every",),
+        "save_interval_updates save_freq eval_freq": ("validate_every",),
+        "keep_last_ckpts keep_last_epochs keep_interval_updates": ("keep_last",),
+        "keep_best_ckpts keep_best_checkpoints": ("keep_best",),
+        "max_num_checkpoint_not_improved": ("training.patience",),
+        "best_checkpoint_metric valid_metrics early_stopping_criteria": ("best_by",),
+        "report_to tensorboard use_tensorboard wandb wandb_project": ("loggers",),
+        "model_dim embed_dim decoder_embed_dim transformer_model_size word_vec_size emb_size": ("d_model",),
+        "transformer_dim_ffn ffn_embed_dim decoder_ffn_embed_dim intermediate_size encoder_ffn_dim": ("d_ff",),
+        "decoder_ffn_dim transformer_feed_forward_num_hidden": ("d_ff",),
+        "num_attention_heads decoder_attention_heads transformer_attention_heads": ("num_heads",),
+        "layers": ("num_encoder_layers",),
+        "tied_embeddings share_embeddings share_decoder_embeddings share_all_embeddings": ("tie_embeddings",),
+        "tied_embeddings_all share_decoder_input_output_embed weight_tying_type": ("tie_embeddings",),
+        "tied_softmax tie_word_embeddings": ("tie_embeddings",),
+        "layer_norm encoder_normalize_before transformer_preprocess norm_first prenorm": ("norm_placement",),
+        "beam_width": ("beam_size",),
+        "brevity_penalty_weight normalize": ("alpha",),
+        "sacrebleu_tokenizer tok eval_bleu_detok sacrebleu_cfg": ("tokenize",),
         "on_train_begin on_train_start on_fit_start": ("on_begin",),
         "on_step_end on_batch_end on_train_batch_end": ("on_step",),
         "on_evaluate on_epoch_end on_validation_end on_validation_epoch_end on_test_end": ("on_validation",),

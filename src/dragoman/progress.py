@@ -5,6 +5,7 @@
 ...         bar.advance(loss="4.20")
 """
 
+import functools
 import html
 import re
 import sys
@@ -36,6 +37,12 @@ def say(text: str) -> None:
     """Print one line to stderr, where everything that is not a result belongs."""
     if not _silent:
         complain(text)
+
+
+@functools.cache
+def say_once(text: str) -> None:
+    """Say what is met again and again, such as each time that a corpus is read."""
+    say(text)
 
 
 def complain(text: str) -> None:

@@ -56,6 +56,21 @@ def test_libretranslate_takes_a_query_a_form_a_multipart_and_json(
     assert [answer.json() for answer in answers] == [{"translatedText": expected}] * 5
 
 
+def test_markup_has_alternatives_too(server: LiveServer) -> None:
+    """LibreTranslate's own answer has none for HTML."""
+    asked = {"source": "en", "target": "de", "alternatives": 2}
+    plain = server.post("/translate", json={**asked, "q": TEXT}).json()
+    found = server.post("/translate", json={**asked, "q": f"<p>{TEXT}</p>", "format": "html"}).json()
+    assert len(plain["alternatives"]) == 2
+    assert found == {
+        "translatedText": f"<p>{plain['translatedText']}</p>",
+        "alternatives": [f"<p>{text}</p>" for text in plain["alternatives"]],
+    }
+    bold = server.post("/translate", json={**asked, "q": f"<p>{TEXT} <b>{TEXT}</b></p>", "format": "html"}).json()
+    assert len({bold["translatedText"], *bold["alternatives"]}) == 3
+    assert all(text.count("<b>") == text.count("</b>") == 1 for text in bold["alternatives"])
+
+
 def test_libretranslate_lists_alternatives_and_detection(server: LiveServer) -> None:
     asked = {
         "q": ["The man sleeps on the street.", "Der Mann schläft auf der Straße."],

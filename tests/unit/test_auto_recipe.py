@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.errors import raises_error
 
-from dragoman.config import override_kinds, parse
+from dragoman.config import override, parse
 from dragoman.errors import Error
 from dragoman.tasks import auto_recipe as module
 from dragoman.tasks import recipes
@@ -251,7 +251,7 @@ def test_a_run_that_goes_on_in_a_budget_keeps_its_sizes(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ("training.averaging={decay: 0.9}", Error.WRONG_SETTING),
+        ("training.averaging={decay: 9}", Error.WRONG_SETTING),
         ("training.max_stepz=3", Error.UNKNOWN_SETTING),
         ("model.num_heads=7", Error.WRONG_SETTING),
         ("training.freeze=[nothing]", Error.UNKNOWN_NAME),
@@ -270,11 +270,11 @@ def test_changes_that_suit_some_size_are_taken() -> None:
 
 def test_another_type_drops_the_keys_of_the_type_that_was_chosen() -> None:
     data = module.settings_of(SIZES[1][1])
-    changed = override_kinds(TranslationRecipe, data, ["tokenizer.type=reuse", "tokenizer.run=runs/mine"])
+    changed = override(data, ["tokenizer.type=reuse", "tokenizer.run=runs/mine"], TranslationRecipe)
     assert changed["tokenizer"] == {"type": "reuse", "run": "runs/mine"}
-    changed = override_kinds(TranslationRecipe, data, ["training.schedule.type=cosine"])
+    changed = override(data, ["training.schedule.type=cosine"], TranslationRecipe)
     assert changed["training"]["schedule"]["lr"] == data["training"]["schedule"]["lr"]
-    typo = override_kinds(TranslationRecipe, data, ["tokenizer.type=reuse", "tokenizer.vocab=3"])
+    typo = override(data, ["tokenizer.type=reuse", "tokenizer.vocab=3"], TranslationRecipe)
     assert typo["tokenizer"] == {"type": "reuse", "vocab": 3}
 
 

@@ -164,7 +164,7 @@ def test_an_unknown_type_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_missing_type_and_a_missing_key_are_named() -> None:
-    assert refusal({"name": "n", "shape": {"radius": 1}}) == "`shape` needs a `type:`"
+    assert refusal({"name": "n", "extra": {"a": {"radius": 1}}}) == "`extra.a` needs a `type:` (circle)"
     assert refusal({"name": "n", "shape": {"type": "box"}}) == "`shape.width` is missing"
     assert refusal({}) == "`name` is missing"
 

@@ -111,7 +111,8 @@ def distil(
     translator = SearchTranslator.load(check_run_dir(teacher), device=device, languages=languages)
     with locked(run):
         files = _taught(run / TEXT, teacher, translator, src, engine)
-        recipe = config.override({**_recipe(teacher, translator, run, size, files), "device": device}, list(changes))
+        recipe = {**_recipe(teacher, translator, run, size, files), "device": device}
+        recipe = config.override(recipe, changes, recipes.TranslationRecipe)
         settings = config.parse(recipes.TranslationRecipe, recipe, "settings of the student")
         if settings.init_from is None and _is_as_wide(translator.model, settings):
             settings = replace(settings, init_from=str(_beginning(settings, teacher, translator, run / TEXT / "start")))

@@ -146,7 +146,7 @@ class Request:
             sizing["budget"] = Budget(self.seconds, measured)
         if options.files and not options.init_from:
             data = recipe_for_collection(given, str(directory), self.changes, **sizing)
-            data = with_room(config.override_kinds(TranslationRecipe, data, self.changes), self.changes)
+            data = with_room(config.override(data, self.changes, TranslationRecipe), self.changes)
             return recipes.parsed(data, "settings for a folder of files"), None
         made: dict[str, Any] = {"test": {}}
         if self.corpus is not None:
@@ -210,7 +210,7 @@ class Request:
             **sizing,
         )
         data["corpus"]["test"] = made["test"]
-        data = with_room(config.override_kinds(TranslationRecipe, data, changes), changes)
+        data = with_room(config.override(data, changes, TranslationRecipe), changes)
         return config.parse(TranslationRecipe, data, "settings for two files"), general
 
 

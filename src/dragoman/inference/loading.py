@@ -53,13 +53,20 @@ def corpus_settings(run_dir: Path) -> CorpusConfig:
     return config.parse(CorpusConfig, recipe.get("corpus", {}), f"{run_dir / 'config.yaml'}: corpus")
 
 
+@config.settings
+class _Search:
+    """The settings of a run that can be changed when it is used."""
+
+    decoding: DecodingConfig
+
+
 def decoding_settings(run_dir: Path, changes: Sequence[str], options: Mapping[str, Any]) -> DecodingConfig:
     """The search settings of a run, changed by text ("decoding.beam_size=8") and by options ({"beam_size": 8}).
 
     Option `alpha` changes that of the run's own length penalty. Raises DragomanError for a change to anything but the
     search, and for what is changed by both.
     """
-    changed = config.override({"decoding": read_run(run_dir, "translation").get("decoding", {})}, changes)
+    changed = config.override({"decoding": read_run(run_dir, "translation").get("decoding", {})}, changes, _Search)
     if not isinstance(changed["decoding"], dict) or len(changed) > 1:
         raise Error.UNKNOWN_SETTING(
             f"{' '.join(changes)}: a run is made; only decoding.SETTING=VALUE can be changed here"

@@ -19,7 +19,7 @@ MAY_CHANGE = ("training.max_", "training.min_improvement", "training.validate_ev
               "evaluation", "corpus.test", "corpus.doctor", "run_dir", "device", "workers")  # fmt: skip
 """Settings that a run in progress may be given anew; any other difference makes it another run."""
 
-_ANOTHER = "choose another run_dir=..."
+ANOTHER = "choose another run_dir=..."
 
 IDENTITY = "identity.json"
 """File of a run directory: what the run is trained on, by content."""
@@ -56,19 +56,24 @@ def init_run_dir(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> Non
     difference when the directory belongs to a run with other settings or another corpus; the directory is then as it
     was.
     """
+    require_same_run(run_dir, recipe, identity)
+    with writing(run_dir, ANOTHER):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        atomic_io.replace_text(run_dir / CONFIG, config.to_yaml(recipe))
+        atomic_io.replace_text(run_dir / IDENTITY, atomic_io.to_json(identity))
+
+
+def require_same_run(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> None:
+    """Raises DragomanError for a run directory that `init_run_dir` refuses."""
     if checkpoint.list_checkpoints(run_dir) and (refused := _differences(run_dir, recipe, identity)):
         is_other_model = any(key.partition(".")[0] in ("task", "model", "tokenizer") for key in refused)
         from_here = "" if is_other_model else f" that begins with the weights of this one: `init_from` {run_dir}"
         raise Error.OTHER_CONTENT(
             f"holds a run with other settings ({'; '.join(refused.values())})",
-            f"take those, or {_ANOTHER}{from_here}",
+            f"take those, or {ANOTHER}{from_here}",
             file=run_dir,
         )
     _refuse_fewer_steps(run_dir, recipe.training.max_steps)
-    with writing(run_dir, _ANOTHER):
-        run_dir.mkdir(parents=True, exist_ok=True)
-        atomic_io.replace_text(run_dir / CONFIG, config.to_yaml(recipe))
-        atomic_io.replace_text(run_dir / IDENTITY, atomic_io.to_json(identity))
 
 
 def _refuse_fewer_steps(run_dir: Path, max_steps: int) -> None:
@@ -79,7 +84,7 @@ def _refuse_fewer_steps(run_dir: Path, max_steps: int) -> None:
     if read_yaml(written).get("training", {}).get("max_steps") != max_steps:
         raise Error.OUT_OF_RANGE(
             f"training.max_steps={max_steps}: {run_dir} has done {done:,} steps already",
-            f"give as many or more, or {_ANOTHER}",
+            f"give as many or more, or {ANOTHER}",
         )
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,7 @@ from dragoman.formats.base import NO_TAGS, Format, Item, Options, Tags, Unit
 from dragoman.formats.document import FORMATS, Document, TranslateUnits
 from dragoman.inference.next_words import next_words
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Translation
+from dragoman.inference.translation import NBest, Translation
 from dragoman.languages.codes import language_of, names_of
 from dragoman.languages.identification import source_language
 from dragoman.pipeline import confidence
@@ -290,9 +291,21 @@ class Service:
     def _of_markup(pipeline: Pipeline, text: str, choices: Choices, before: Before) -> Translated:
         options = Options("the text", pipeline.languages, tags=choices.tags)
         document = Document(text.encode(), MARKUP[choices.kind], options)
-        translate = DocumentTranslator(pipeline)
-        translate.before = [*before]
-        return as_it_is(document.translated(_in_steps(translate, lambda _: None)).decode())
+        known: dict[str, list[Translation]] = {}  # the sentences are translated once, for all versions
+
+        def version(rank: int) -> Translation:
+            def ranked(stage: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
+                new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in known]
+                known.update(zip(new, stage(new) if new else (), strict=True))
+                return [known[sentence][min(rank, len(known[sentence]) - 1) :] for sentence in sentences]
+
+            around = (lambda stage: stage) if pipeline.context[0] else (lambda stage: partial(ranked, stage))
+            translate = DocumentTranslator(pipeline, around)
+            translate.before = [*before]
+            return Translation(document.translated(_in_steps(translate, lambda _: None)).decode(), 0.0, 0.0)
+
+        versions = [version(rank) for rank in range(1 if pipeline.context[0] else 1 + choices.alternatives)]
+        return Translated(list({item.text: item for item in versions}.values()))
 
     def translate_document(
         self,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import merged, override, override_kinds, parse, to_dict
+from dragoman.config import merged, override, parse, to_dict
 from dragoman.data.random import hash64
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import say
@@ -191,7 +191,7 @@ def check_changes(
         data = {"run_dir": run_dir, "corpus": corpus, **settings_of(size), **theirs}
         data = merged(data, {**(given or {}), "corpus": {}})
         try:
-            recipes.check(recipes.parsed(override_kinds(TranslationRecipe, data, changes), "settings"))
+            recipes.check(recipes.parsed(override(data, changes, TranslationRecipe), "settings"))
             return
         except DragomanError as error:
             refused = refused or error

@@ -35,6 +35,8 @@ from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
 from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_epochs, with_steps, with_steps_of_run
 from dragoman.text.documents import PlainSource, TextSource
+from dragoman.text.lines import check_is_file, container
+from dragoman.text.sources.base import files_of
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, pieces_of
 from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
@@ -246,6 +248,29 @@ class Job(ABC):
         pick_compilation(training.compile, device)
         return count_parameters(model)
 
+    def check_start(self) -> int:
+        """As `check`, with all that the recipe names: files and runs are to be there; the number of parameters."""
+        if checkpoint.is_mean(self.run_dir):
+            raise Error.UNSUPPORTED(
+                "holds the mean of several runs, which is not trained on: begin another run with it, `init_from` "
+                f"{self.run_dir}",
+                file=self.run_dir,
+            )
+        # a run that goes on has taken from others what it had to
+        parameters = self.check(with_others=not checkpoint.list_checkpoints(self.run_dir))
+        self.check_files()
+        return parameters
+
+    def sources(self) -> list[Any]:
+        """The sources of the corpus, but for those that are made of other files."""
+        corpus = self.recipe.corpus
+        return [corpus.train, corpus.valid, *corpus.test.values()]
+
+    def check_files(self) -> None:
+        """Raises DragomanError for a file that is not there."""
+        for path in (path for source in self.sources() for path in files_of(source)):
+            check_is_file(container(path))
+
     def others(self) -> list[str]:
         """The run directories that the recipe takes something from before it trains."""
         tokenizer = getattr(self.recipe, "tokenizer", None)
@@ -286,17 +311,9 @@ class Job(ABC):
 
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""
-        if checkpoint.is_mean(self.run_dir):
-            raise Error.UNSUPPORTED(
-                "holds the mean of several runs, which is not trained on: begin another run with it, `init_from` "
-                f"{self.run_dir}",
-                file=self.run_dir,
-            )
         if checkpoint.list_checkpoints(self.run_dir):
             say(f"{self.run_dir}: a run that was begun; comparing its corpus and settings with these")
-        # What cannot be built is refused before anything is written; a run that goes on has taken from others what it
-        # had to.
-        self.ranks.first(lambda: self.check(with_others=not checkpoint.list_checkpoints(self.run_dir)))
+        self.ranks.first(self.check_start)  # what cannot be built is refused before anything is written
         self.ranks.first(self.prepare)
         if self.ranks.world > 1:
             self._join()

@@ -7,6 +7,7 @@ run(recipe)
 import contextlib
 import copy
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from dragoman import config
 from dragoman.device import threads_for, undisturbed
 from dragoman.errors import Error
 from dragoman.evaluation.judging import references_of, titles_of
+from dragoman.progress import say_once
+from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG, check_run_dir
 from dragoman.runs.lock import locked
+from dragoman.runs.new_run import ANOTHER, require_same_run
 from dragoman.tasks.base import Job, RecipeSettings, Result, Scores, Watch, WriteReport
 from dragoman.tasks.classification.job import ClassificationJob, ImageClassificationJob
 from dragoman.tasks.collection import with_sources
@@ -25,7 +29,9 @@ from dragoman.tasks.language_modelling.job import LanguageModellingJob
 from dragoman.tasks.masked_language_modelling.job import MaskedLanguageModellingJob
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.job import TranslationRecipe as TranslationRecipe
+from dragoman.text.sources.base import PairSource
 from dragoman.text.sources.digests import remembered
+from dragoman.text.sources.stream import StreamSource
 from dragoman.training.distributed import Ranks, joined
 
 DIGESTS = "digests.json"
@@ -51,7 +57,9 @@ RECIPES = (Path("recipes"), Path(__file__).parents[3] / "recipes", Path(__file__
 def load(recipe: Recipe, overrides: Sequence[str] | None = None) -> RecipeSettings:
     """A recipe with dotted overrides. Without `run_dir` the run goes to `runs/NAME-OF-THE-RECIPE`."""
     data, source = read(recipe)
-    return parsed(config.override(data, overrides or ()), source)
+    changes = list(overrides or ())
+    task = str(config.override(data, changes).get("task", "translation"))
+    return parsed(config.override(data, changes, JOBS[task].settings if task in JOBS else None, say_once), source)
 
 
 def read(recipe: Recipe) -> tuple[dict[str, Any], str]:
@@ -118,6 +126,22 @@ def job(recipe: Any, ranks: Ranks | None = None) -> Job:
 def check(recipe: Any) -> int:
     """Build everything that a recipe describes, without its data: the number of the model's parameters."""
     return job(recipe).check()
+
+
+def check_start(recipe: Any) -> int:
+    """As `check`, and refuse all that `run` refuses before it reads the corpus: what the recipe names is to be there,
+    and its run directory free or of the same run."""
+    carried = job(recipe)
+    parameters = carried.check_start()
+    for part in (part for source in carried.sources() for part in getattr(source, "sources", [source])):
+        if isinstance(part, PairSource) and not isinstance(part, StreamSource):  # a pipe is read once
+            next(part.pairs(), None)
+    if checkpoint.list_checkpoints(carried.run_dir):
+        require_same_run(carried.run_dir, recipe, carried.identity())
+    place = next(path for path in (carried.run_dir, *carried.run_dir.absolute().parents) if path.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise Error.CANNOT_WRITE("no folder that can be written to", ANOTHER, file=place)
+    return parameters
 
 
 def prepare(recipe: Any) -> list[str]:

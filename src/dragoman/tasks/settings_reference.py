@@ -36,7 +36,8 @@ HEAD = """# Settings
 
 Every setting of every recipe, made from the code by `dragoman settings --markdown > docs/settings.md`; a test keeps it
 fresh. `dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys. On the command
-line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.norm=rms`.
+line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.norm=rms`. A part
+that names no `type:` is of the default's; another `type` drops the keys of the one before, and says so.
 
 Relative paths are looked up in the current folder, under `$DRAGOMAN_DATA`, and under `./data`.
 
@@ -210,6 +211,8 @@ def matching(prefix: str) -> list[tuple[Section, str, list[Setting]]]:
     at_key = any(_below(key, prefix) for key in keys)
     if not at_key and prefix not in names:
         named = [key for key in keys if key.endswith("." + prefix.rpartition(".")[2])]
+        others = config.OTHER_NAMES.get(prefix.rpartition(".")[2], ())
+        named = named or [key for other in others for key in keys if f".{key}".endswith(f".{other}")]
         near = named or difflib.get_close_matches(prefix, [*keys, *names], n=1)
         raise Error.UNKNOWN_SETTING(f"no setting `{prefix}`", f"did you mean `{near[0]}`?" if near else None)
     result = []

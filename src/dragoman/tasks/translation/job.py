@@ -25,6 +25,7 @@ from dragoman.data.store import IdCorpus, PrepareReport, prepare
 from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.decoding.search import DecodingConfig
 from dragoman.device import pick_device, pick_precision
+from dragoman.doctor.collection import paths_of
 from dragoman.doctor.examine import Examination
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.evaluation.judging import Judging
@@ -60,6 +61,7 @@ from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,
     TokenizerPair,
+    load_tokenizers,
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -176,6 +178,23 @@ class TranslationJob(Job):
 
     def others(self) -> list[str]:
         return [*super().others(), *self.recipe.distillation.teachers]
+
+    def sources(self) -> list[Any]:
+        return [] if self.recipe.corpus.files else super().sources()
+
+    def check_files(self) -> None:
+        super().check_files()
+        recipe, corpus = self.recipe, self.recipe.corpus
+        if corpus.files and not paths_of(corpus.files):
+            raise Error.EMPTY("corpus.files: no file in it", file=corpus.files.paths[0])
+        files_of(recipe.guided_alignment)
+        for vectors in filter(None, (recipe.vectors.src, recipe.vectors.tgt)):
+            find(vectors.path)
+        recipe.evaluation.metrics(corpus.tgt_lang, with_ter=False)
+        if isinstance(recipe.tokenizer, ReuseConfig):
+            tokenizers = load_tokenizers(Path(recipe.tokenizer.run) / TOKENIZER)
+            tokenizers = tokenizers.between(corpus.src_lang, corpus.tgt_lang)
+            _check_pieces(tokenizers, taught_by(corpus.augment, corpus.context))
 
     def prepare(self) -> list[str]:
         corpus = self.recipe.corpus

@@ -1,6 +1,5 @@
 """The base of every source of text, pairs or images: it names its files, so its content is known again."""
 
-import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from dragoman.config import to_dict
 from dragoman.errors import Error, show
-from dragoman.progress import say
+from dragoman.progress import say_once
 from dragoman.text.lines import check_is_file, container, find, reporting_os_errors
 from dragoman.text.sources.digests import sha256_of
 from dragoman.version import __version__
@@ -106,13 +105,7 @@ def say_left_out(source: Source, count: int, read: int, why: str) -> None:
     """Say how many of the pairs that were read of a corpus are left out, and why; nothing for none."""
     if count:
         name = ", ".join(map(show, files_of(source))) or source.type
-        _say_once(f"{name}: {count:,} of {read:,} pairs are left out: {why}")
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    """Say it, as a corpus is read several times."""
-    say(text)
+        say_once(f"{name}: {count:,} of {read:,} pairs are left out: {why}")
 
 
 def fingerprint(source: Source) -> str:
