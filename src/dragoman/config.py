@@ -160,10 +160,11 @@ def override(
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise Error.WRONG_OPTION(f"override {text[:200]!r}: the value is not valid YAML") from error
         place = _place(result, parents, text)
+        had = set(place) if isinstance(place, dict) else set()
         place[_key(place, last, text)] = read
         if cls is not None and isinstance(place, dict):
             given = [other.removeprefix(".".join([*parents, ""])).partition(".")[0] for other in paths]
-            left = _of_another_type(_classes_at(cls, data, parents), _classes_at(cls, result, parents), last)
+            left = _of_another_type(_classes_at(cls, data, parents), _classes_at(cls, result, parents), last, had)
             dropped = [key for key in place if key in left and key not in given]
             for key in dropped:
                 del place[key]
@@ -172,18 +173,19 @@ def override(
     return result
 
 
-def _of_another_type(before: Sequence[Any], after: Sequence[Any], key: str) -> set[str]:
-    """The settings that a part is left without, as its `key` was changed: it is of other classes now.
+def _of_another_type(before: Sequence[Any], after: Sequence[Any], key: str, had: set[str]) -> set[str]:
+    """The settings that a part is left without, as its `key` was changed: it is of another class now.
 
-    A type may have a second class, of files, which it is by its keys: `tokenizer.model=spm.model`.
+    A type may have a second class, of files, which it is by its keys: `tokenizer.model=spm.model`. `had`: the keys of
+    the part before.
     """
-    old = {name for option in before for name in option.__pydantic_fields__}
-    names = [set(option.__pydantic_fields__) for option in after]
-    if key == "type" and after and len({_type(option) for option in after}) == 1:
-        return old - set().union(*names)
-    if len(names) > 1 and key in set().union(*names[1:]) - names[0] and len({_type(option) for option in after}) == 1:
-        return (old | names[0]) - set().union(*names[1:])
-    return set()
+    if len({_type(option) for option in after}) != 1:
+        return set()
+    first, *others = (set(option.__pydantic_fields__) for option in after)
+    if key == "type":
+        return {name for option in before for name in option.__pydantic_fields__}.difference(first, *others)
+    of_files = set().union(*others) - first
+    return had - {"type"} if key in of_files and not had & of_files else set()
 
 
 def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> list[str]:
