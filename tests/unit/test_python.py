@@ -196,7 +196,7 @@ def read(split: Any, fields: tuple[str, ...] = PAIR, columns: Any = None) -> lis
         Frame({"translation": [{"de": "ein", "en": "one"}, {"de": "zwei", "en": "two"}]}),
         zip(["ein\n", "zwei\r\n"], ["one\n", "two\n"], strict=True),
     ],
-    ids=str,
+    ids=lambda given: type(given).__name__,
 )
 def test_pairs_in_every_form(split: Any) -> None:
     assert read(split) == [("ein", "one"), ("zwei", "two")]
