@@ -13,6 +13,7 @@ from dragoman.cli.main import load
 from dragoman.tasks.recipes import TranslationRecipe
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "coming-from").glob("*.md"))
+PACKAGE = Path(dragoman.__file__).parent
 BARE: dict[str, Any] = {
     "run_dir": "run",
     "corpus": {name: {"type": "files", "src": "a", "tgt": "b"} for name in ("train", "valid")}
@@ -50,6 +51,8 @@ def test_a_name_of_ours_is_there(theirs: str, ours: list[str], note: str) -> Non
             check_command(name)
         elif name.startswith("dragoman."):
             check_python(name)
+        elif name.endswith(".py"):
+            assert (PACKAGE / name).exists()
         elif name not in settings:
             assert set_to(config.to_dict(config.parse(TranslationRecipe, BARE)), name) is not None
 
