@@ -76,8 +76,10 @@ def holds(value: Any, given: Any) -> bool:
 
 def check_command(text: str) -> None:
     name, *words = shlex.split(text.removeprefix("dragoman "))
-    options = {option for one in load(name).params for option in (*one.opts, *one.secondary_opts)}
-    assert {word for word in words if word.startswith("-")} <= options
+    parameters = load(name).params
+    given = {word for word in words if word.startswith("-")}
+    assert given <= {option for one in parameters for option in (*one.opts, *one.secondary_opts)}
+    assert all(given & set(one.opts) for one in parameters if one.required and one.opts[0].startswith("-"))
 
 
 def check_python(text: str) -> None:
