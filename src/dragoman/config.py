@@ -461,7 +461,7 @@ def _typed(annotation: Any, value: Any, usual: str | None = None) -> Any:
     if len(options) > 1 and "type" not in value and usual:
         value = {"type": usual, **value}
     own = [option for option in options if len(options) == 1 or _type(option) == value.get("type")]
-    fields = own[0].__pydantic_fields__ if own else {}
+    fields = getattr(own[0], "__pydantic_fields__", {}) if own else {}
     return {
         key: _typed(fields[key].annotation, item, _default_tag(fields[key])) if key in fields else item
         for key, item in value.items()
