@@ -25,7 +25,7 @@ from dragoman.analysis import figure
 from dragoman.config import from_yaml, parse
 from dragoman.corpora import embedded, multi30k
 from dragoman.data import store
-from dragoman.decoding.base import check_finite
+from dragoman.decoding.rows import check_finite
 from dragoman.device import pick_device
 from dragoman.doctor.fix import require_new
 from dragoman.errors import DragomanError, Error, not_installed, writing

@@ -9,7 +9,7 @@ from tests.errors import raises_error
 
 from dragoman import errors
 from dragoman.cli.main import main
-from dragoman.decoding.base import FoundNothing
+from dragoman.decoding.rows import FoundNothing
 from dragoman.errors import DragomanError, Error
 
 PACKAGE = Path(errors.__file__).parent

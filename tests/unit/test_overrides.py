@@ -185,8 +185,8 @@ TRIED = re.findall(r"`([a-z_.]+=[^`]+)` \|$", (ROOT / "docs/reading.md").read_te
 
 
 @pytest.mark.parametrize("change", TRIED)
-def test_what_the_reading_tour_advises_to_try_builds(change: str) -> None:
+def test_what_the_reading_tour_advises_to_try_builds(change: str, tmp_path: Path) -> None:
     assert len(TRIED) > 8
-    changed, before = recipes.load(DEMO, [change]), recipes.load(DEMO)
+    changed, before = (recipes.load(DEMO, [*own, f"run_dir={tmp_path}"]) for own in ([change], []))
     assert dataclasses.asdict(changed) != dataclasses.asdict(before)
     assert recipes.check_start(changed) > 1e4

@@ -15,7 +15,6 @@ from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
-from dragoman.errors import DragomanError, Error
 
 TIES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -182,33 +181,3 @@ def divisors(
     """The penalty's divisor for every length up to `longest`, on the device of `max_lengths`. Length 0 never occurs."""
     values = [1.0] + [penalty.divisor(length) for length in range(1, longest + 1)]
     return torch.tensor(values, dtype=torch.float32, device=max_lengths.device)
-
-
-class FoundNothing(DragomanError):
-    """A search has no hypothesis for a sentence, told by its place in the batch."""
-
-    def __init__(self, code: Error, sentence: int, why: str) -> None:
-        super().__init__(code, f"sentence {sentence + 1} of the batch: {why}")
-        self.sentence, self.why = sentence, why
-
-
-def check_finite(log_prob: float, sentence: int) -> None:
-    """Refuse a hypothesis that has no probability.
-
-    Raises DragomanError: NaN comes of a model whose logits are NaN or infinite, minus infinity of rules that forbid
-    every token.
-    """
-    if log_prob == -math.inf:
-        raise FoundNothing(
-            Error.SEARCH_FAILED,
-            sentence,
-            "the rules of the search leave no next token (no_repeat_ngram, min_length, ban_unk, a prefix, or phrases "
-            "to avoid): lift one of them",
-        )
-    if not math.isfinite(log_prob):
-        raise FoundNothing(
-            Error.DIVERGED,
-            sentence,
-            "the model gives no token a finite probability (NaN or infinite logits); its training diverged or the "
-            "checkpoint is damaged: try an earlier checkpoint",
-        )

@@ -28,13 +28,11 @@ from torch import Tensor
 from dragoman.decoding.base import (
     SPECIALS,
     DecodingConfig,
-    FoundNothing,
     Hypothesis,
     banned_ids,
-    check_finite,
 )
 from dragoman.decoding.continuous_batching import Search
-from dragoman.decoding.rows import Slots
+from dragoman.decoding.rows import FoundNothing, Slots, check_finite
 from dragoman.decoding.rules import Rule, Step
 from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, DecoderState

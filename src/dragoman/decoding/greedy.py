@@ -12,11 +12,10 @@ from dragoman.decoding.base import (
     Hypothesis,
     banned_ids,
     best_tokens,
-    check_finite,
     divisors,
 )
 from dragoman.decoding.continuous_batching import Search
-from dragoman.decoding.rows import Slots
+from dragoman.decoding.rows import Slots, check_finite
 from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState
 

@@ -1,4 +1,5 @@
-"""The rows of a search: which sentence each holds, how many are looked at together, the best columns of each."""
+"""The rows of a search: which sentence each holds, how many are looked at together, the best columns of each, and the
+error of one without any."""
 
 import math
 
@@ -6,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.errors import DragomanError, Error
 from dragoman.models.base import ROW_MULTIPLE
 
 ROWS_AT_ONCE = 64
@@ -85,3 +87,33 @@ def top_columns(
     top = candidates.topk(k, dim=1, sorted=False)
     # Where a row has fewer than k finite values, what fills up may be a column that is not there.
     return top.values, (best.gather(1, top.indices // chunk) * chunk + top.indices % chunk).clamp_(max=columns - 1)
+
+
+class FoundNothing(DragomanError):
+    """A search has no hypothesis for a sentence, told by its place in the batch."""
+
+    def __init__(self, code: Error, sentence: int, why: str) -> None:
+        super().__init__(code, f"sentence {sentence + 1} of the batch: {why}")
+        self.sentence, self.why = sentence, why
+
+
+def check_finite(log_prob: float, sentence: int) -> None:
+    """Refuse a hypothesis that has no probability.
+
+    Raises DragomanError: NaN comes of a model whose logits are NaN or infinite, minus infinity of rules that forbid
+    every token.
+    """
+    if log_prob == -math.inf:
+        raise FoundNothing(
+            Error.SEARCH_FAILED,
+            sentence,
+            "the rules of the search leave no next token (no_repeat_ngram, min_length, ban_unk, a prefix, or phrases "
+            "to avoid): lift one of them",
+        )
+    if not math.isfinite(log_prob):
+        raise FoundNothing(
+            Error.DIVERGED,
+            sentence,
+            "the model gives no token a finite probability (NaN or infinite logits); its training diverged or the "
+            "checkpoint is damaged: try an earlier checkpoint",
+        )

@@ -19,12 +19,11 @@ from dragoman.decoding.base import (
     SampledConfig,
     ban,
     banned_ids,
-    check_finite,
     divisors,
 )
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.filters import draw, filtered, numbers
-from dragoman.decoding.rows import Slots, rows_at_once
+from dragoman.decoding.rows import Slots, check_finite, rows_at_once
 from dragoman.decoding.rules import Rule, Step
 from dragoman.device import float64_device
 from dragoman.models.base import DecoderState

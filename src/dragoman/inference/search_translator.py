@@ -14,9 +14,9 @@ from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
-from dragoman.decoding.base import FoundNothing
 from dragoman.decoding.beam import BeamStep
 from dragoman.decoding.continuous_batching import Search
+from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Ban, BeginWith, Rule, ngrams
 from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
 from dragoman.device import pick_device

@@ -23,8 +23,9 @@ import torch
 
 from dragoman.cancellation import checked_by
 from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.decoding.base import FoundNothing, Hypothesis
+from dragoman.decoding.base import Hypothesis
 from dragoman.decoding.continuous_batching import Answer, Asked, Search
+from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
 from dragoman.inference.translation import Part

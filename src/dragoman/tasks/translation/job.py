@@ -191,7 +191,8 @@ class TranslationJob(Job):
         for vectors in filter(None, (recipe.vectors.src, recipe.vectors.tgt)):
             find(vectors.path)
         recipe.evaluation.metrics(corpus.tgt_lang, with_ter=False)
-        if isinstance(recipe.tokenizer, ReuseConfig):
+        is_begun = (self.run_dir / TOKENIZER).is_dir()  # it has the other run's
+        if isinstance(recipe.tokenizer, ReuseConfig) and not is_begun:
             tokenizers = load_tokenizers(Path(recipe.tokenizer.run) / TOKENIZER)
             tokenizers = tokenizers.between(corpus.src_lang, corpus.tgt_lang)
             _check_pieces(tokenizers, taught_by(corpus.augment, corpus.context))

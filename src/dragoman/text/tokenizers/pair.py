@@ -256,7 +256,7 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "characters": CharactersTokenizer,
     "words": WordsTokenizer,
     "whitespace": WhitespaceTokenizer,
+    "subword_nmt": SubwordNmtTokenizer,
     "pieces": PiecesTokenizer,
     "hub": HubTokenizer,
-    "subword_nmt": SubwordNmtTokenizer,
 }
