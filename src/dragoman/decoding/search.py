@@ -114,10 +114,10 @@ def _behind(last: Int[Tensor, " slots"] | None, search: Search) -> Search:
     if last is None:
         return (yield from search)
     start, state = next(search)
-    asked = last.repeat_interleave(len(start) // len(last)), state
+    step = last.repeat_interleave(len(start) // len(last)), state
     while True:
         try:
-            asked = search.send((yield asked))
+            step = search.send((yield step))
         except StopIteration as done:
             return cast(list[list[Hypothesis]], done.value)
 

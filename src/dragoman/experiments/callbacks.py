@@ -39,7 +39,7 @@ def checked(callbacks: Any) -> dict[str, list[Callable[[Any], Any]]]:
     Raises DragomanError for what is no callback, such as a class or a method of another toolkit's name.
     """
     given = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    found: dict[str, list[Callable[[Any], Any]]] = {moment: [] for moment in MOMENTS}
+    by_moment: dict[str, list[Callable[[Any], Any]]] = {moment: [] for moment in MOMENTS}
     for one in given:
         if inspect.isclass(one):
             raise Error.WRONG_OPTION(f"callbacks: {one.__name__} is a class", f"give an object: {one.__name__}()")
@@ -52,5 +52,5 @@ def checked(callbacks: Any) -> dict[str, list[Callable[[Any], Any]]]:
                 f"callbacks: {type(one).__name__} {one!r:.60}", f"give functions, or objects with {', '.join(MOMENTS)}"
             )
         for name in named or ["on_validation"]:
-            found[name].append(getattr(one, name) if named else one)
-    return found
+            by_moment[name].append(getattr(one, name) if named else one)
+    return by_moment

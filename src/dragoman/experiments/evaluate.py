@@ -80,20 +80,20 @@ def evaluate(
     Raises DragomanError for what a person can mend.
     """
     config.check_names("evaluate", options, Options)
-    asked = config.parse(Options, {name: value for name, value in options.items() if value is not None}, "evaluate")
+    chosen = config.parse(Options, {name: value for name, value in options.items() if value is not None}, "evaluate")
     kinds: dict[str, Any] = {
-        "metrics": tuple(asked.metric),
-        "by": tuple(asked.by),
-        "training_text": tuple(asked.training_text),
+        "metrics": tuple(chosen.metric),
+        "by": tuple(chosen.by),
+        "training_text": tuple(chosen.training_text),
     }
-    judging = Judging(**kinds, checks=asked.checks, resamples=RESAMPLES * asked.confidence)
-    scoring = _given(tokenize=asked.tokenize, lowercase=asked.lowercase)
-    sets = _sets(asked)
+    judging = Judging(**kinds, checks=chosen.checks, resamples=RESAMPLES * chosen.confidence)
+    scoring = _given(tokenize=chosen.tokenize, lowercase=chosen.lowercase)
+    sets = _sets(chosen)
     with TemporaryDirectory(prefix="dragoman-") as folder:
         if corpus is not None:
-            if asked.src or asked.ref:
+            if chosen.src or chosen.ref:
                 raise Error.CONFLICT("`corpus` is a test set by itself", "leave out `src`, `ref`")
-            hypotheses = _write(corpus, run, asked, sets, hypotheses, Path(folder))
+            hypotheses = _write(corpus, run, chosen, sets, hypotheses, Path(folder))
         if hypotheses:
             if run is not None:
                 raise Error.CONFLICT(
@@ -102,24 +102,24 @@ def evaluate(
             return judge_files(judging, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
         if run is None:
             raise Error.MISSING_OPTION("give a run directory, or `hypotheses` with `src` and `ref`")
-        if asked.src and not asked.ref and (Path(run) / "confidence.json").exists():
-            return {str(path): project(Path(run), path, asked.which, asked.device) for path in asked.src}
-        search = _given(beam_size=asked.beam_size, alpha=asked.length_penalty, precision=asked.precision)
+        if chosen.src and not chosen.ref and (Path(run) / "confidence.json").exists():
+            return {str(path): project(Path(run), path, chosen.which, chosen.device) for path in chosen.src}
+        search = _given(beam_size=chosen.beam_size, alpha=chosen.length_penalty, precision=chosen.precision)
         more = _given(
-            datastores=asked.datastore, ensemble=asked.ensemble, changes=config.as_overrides(overrides) or None
+            datastores=chosen.datastore, ensemble=chosen.ensemble, changes=config.as_overrides(overrides) or None
         )
         shown = _given(
-            judging=judging if judging != Judging() else None, output=asked.output, min_context=asked.min_context
+            judging=judging if judging != Judging() else None, output=chosen.output, min_context=chosen.min_context
         )
         return recipes.evaluate(
-            run, which=asked.which, device=asked.device, **sets, **shown, **scoring | search, **more
+            run, which=chosen.which, device=chosen.device, **sets, **shown, **scoring | search, **more
         )
 
 
-def _sets(asked: Options) -> dict[str, Any]:
+def _sets(chosen: Options) -> dict[str, Any]:
     """The sets that are scored: files, or one that sacreBLEU has fetched, by its name and its pair of languages."""
-    sources, references, names = list(asked.src), list(asked.ref), list(asked.name)
-    languages, name, pair = (asked.src_lang, asked.tgt_lang), asked.test_set, asked.language_pair
+    sources, references, names = list(chosen.src), list(chosen.ref), list(chosen.name)
+    languages, name, pair = (chosen.src_lang, chosen.tgt_lang), chosen.test_set, chosen.language_pair
     if name and pair and not (sources or references):
         source, references = files_of_sacrebleu(name, pair)
         sources, names = [source], names or [f"{name} {pair}"]
@@ -131,7 +131,7 @@ def _sets(asked: Options) -> dict[str, Any]:
 
 
 def _write(
-    corpus: Any, run: str | Path | None, asked: Options, sets: dict[str, Any], hypotheses: Any, folder: Path
+    corpus: Any, run: str | Path | None, chosen: Options, sets: dict[str, Any], hypotheses: Any, folder: Path
 ) -> list[Path] | None:
     """Write test sets of Python objects into a folder and name them in `sets`; the file of the translations, if any."""
     given = corpus if isinstance(corpus, Corpus) else Corpus(train=(), test=corpus)
@@ -139,9 +139,9 @@ def _write(
     if task not in FIELDS:
         raise Error.UNSUPPORTED(f"`corpus`: pictures for task {task} are named by `src` and `ref`")
     own = languages_of(Path(run)) if run is not None and task == "translation" else ("", "")
-    languages = asked.src_lang or given.src_lang or own[0], asked.tgt_lang or given.tgt_lang or own[1]
+    languages = chosen.src_lang or given.src_lang or own[0], chosen.tgt_lang or given.tgt_lang or own[1]
     for number, (name, split) in enumerate(given.tests().items()):
-        rows = records(split, FIELDS[task], name, given.columns or asked.columns, languages)
+        rows = records(split, FIELDS[task], name, given.columns or chosen.columns, languages)
         source = write_records(rows, folder / str(number), task, ("src", "tgt"), folder)
         sets["names"].append(name)
         sets["sources"].append(Path(source.get("src") or source["path"]))

@@ -43,17 +43,17 @@ def kept(corpus: Corpus, task: str, languages: tuple[str, str], run_dir: Path) -
         rows = records(split, FIELDS[task], name, columns, languages)
         return write_records(rows, folder / name.replace("/", "_"), task, languages, run_dir)
 
-    found: dict[str, Any] = {"train": source("train", corpus.train)}
+    sources: dict[str, Any] = {"train": source("train", corpus.train)}
     if corpus.valid is not None:
-        found["valid"] = source("valid", corpus.valid)
-    elif task == "translation" and found["train"].get("type", "files") == "files":
-        src, tgt = found["train"]["src"], found["train"]["tgt"]
+        sources["valid"] = source("valid", corpus.valid)
+    elif task == "translation" and sources["train"].get("type", "files") == "files":
+        src, tgt = sources["train"]["src"], sources["train"]["tgt"]
         count = sum(1 for _ in FilesSource(src=src, tgt=tgt).pairs())
         train, valid = hold_out(src, tgt, count, run_dir / "split")
-        found |= {name: _of_files(pair) for name, pair in (("train", train), ("valid", valid))}
+        sources |= {name: _of_files(pair) for name, pair in (("train", train), ("valid", valid))}
     else:
         raise Error.MISSING_OPTION("`corpus` has no `valid`", "give Corpus(train=..., valid=...)")
-    return {**found, "test": {name: source(name, split) for name, split in corpus.tests().items()}}
+    return {**sources, "test": {name: source(name, split) for name, split in corpus.tests().items()}}
 
 
 def _of_files(files: Sequence[str | Path]) -> dict[str, str]:

@@ -165,5 +165,5 @@ def _chosen(
         if len(keys) == len(fields) and all(key in inner for key in keys):
             return tuple(f"translation.{key}" for key in keys)
     there = ", ".join(map(str, [*row, *(f"translation.{key}" for key in inner)]))
-    wanted = ", ".join(map(str, columns)) if columns else " and ".join(fields)
-    raise Error.WRONG_SHAPE(f"no columns {wanted}; there are {there}", "name them with `columns`", file=name)
+    missing = ", ".join(map(str, columns)) if columns else " and ".join(fields)
+    raise Error.WRONG_SHAPE(f"no columns {missing}; there are {there}", "name them with `columns`", file=name)

@@ -281,6 +281,6 @@ OTHER_KINDS = (
 
 def _read(path: str, limit: int) -> tuple[bytes, str]:
     """(content, name) of a file. Raises DragomanError where it is not there."""
-    found = find(path)
-    with reporting_os_errors(found):
-        return read_bytes(found, limit), str(found)
+    file = find(path)
+    with reporting_os_errors(file):
+        return read_bytes(file, limit), str(file)

@@ -43,10 +43,10 @@ def read_vocabulary(path: Path) -> list[Entry]:
         entries = [Entry(token, 1) for token in sorted(named, key=table.__getitem__)]
     else:
         entries = _listed(path)
-    found = [entry for entry in entries if not _SPECIAL.fullmatch(entry.token)]
-    if not found:
+    own = [entry for entry in entries if not _SPECIAL.fullmatch(entry.token)]
+    if not own:
         raise Error.EMPTY("has no token", file=path)
-    return found
+    return own
 
 
 def read_table(path: Path) -> dict[str, int]:
