@@ -437,7 +437,7 @@ def test_a_sentence_that_is_left_out_ends_a_document(tmp_path: Path) -> None:
 
 def test_a_file_may_name_the_documents(tmp_path: Path) -> None:
     (tmp_path / "ids").mkdir()
-    (tmp_path / "names").write_text("x\nx\ny\ny\n", encoding="utf-8")
+    (tmp_path / "names").write_text("x\t1\nx\t2\ny\t1\ny\n", encoding="utf-8")
     found = rows(tmp_path, files(tmp_path, "a\nb\nc\nd\n"), ContextConfig(src=1), documents=str(tmp_path / "names"))
     assert [src for src, _ in found] == ["a", "a| b", "c", "c| d"]
     (tmp_path / "names").write_text("x\nx\ny\n", encoding="utf-8")

@@ -58,7 +58,7 @@ def test_a_corpus_in_three_splits_by_page(tmp_path: Path) -> None:
         sides = [lines(out / f"{split}.{name}.gz") for name in ("en", "de", "markup.en", "markup.de", "ids")]
         assert {len(side) for side in sides} == {count}
         assert all(src != tgt for src, tgt in zip(sides[0], sides[1], strict=True))
-        splits[split] = {name.partition("#")[0] for name in sides[4]}
+        splits[split] = {name.partition("\t")[0] for name in sides[4]}
     assert not splits["train"] & (splits["valid"] | splits["test"])
     again = {path.name: path.read_bytes() for path in out.iterdir()}
     write(source, "en-US", "de", out)

@@ -58,7 +58,7 @@ def write(from_dir: Path, src: str, tgt: str, to: Path) -> dict[str, int]:
                     continue
                 if (paragraph.text, other.text) not in written:
                     written.add((paragraph.text, other.text))
-                    rows[_split(page)].append((f"{page}#{name}", paragraph, other))
+                    rows[_split(page)].append((f"{page}\t{name}", paragraph, other))
     if not rows["train"]:
         raise Error.EMPTY(f"no paragraph of {src} has a translation in {tgt}", file=from_dir)
     with writing(to):

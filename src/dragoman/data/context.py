@@ -57,7 +57,7 @@ def _each_named(pairs: Iterator[Pair], documents: str) -> Iterator[Pair]:
             than = "more" if pair is None else "fewer"
             raise Error.UNEQUAL_COUNTS(f" has {than} lines than there are training pairs", "name the document of each",
                                        file=path)  # fmt: skip
-        yield pair._replace(document=name)
+        yield pair._replace(document=name.partition("\t")[0])
 
 
 class CorpusInContext(IdCorpus):

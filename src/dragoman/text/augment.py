@@ -112,7 +112,7 @@ class ContextConfig:
     """Of these the last that are given with their translation, too: the target side begins with it. [sentences]"""
     share: Share = 0.8  #: Pairs that are given with them, drawn anew in each epoch; others train single sentences.
     documents: str | None = None
-    """A file with a line for each training pair, which names its document."""
+    """A file with a line for each training pair, whose first column (before a tab) names its document."""
 
     def __post_init__(self) -> None:
         if self.tgt > self.src:
