@@ -1,9 +1,10 @@
-"""What lines with codes, terms or a match cost beside plain ones, of a run that has learnt them.
+"""What lines with codes, terms, a match or the sentences before cost beside plain ones, of a run that has learnt them.
 
     python benchmarks/learnt_speed.py RUN LINES [--count 200] [--times 3]
 
 Each line is translated as it is, with a tag around its middle words, with a glossary of frequent words, with a memory
-that has each line with another word in it, and with all of them; in turn, after a first time that does not count.
+that has each line with another word in it, and with all of them; a run that has learnt to read the sentences before
+(`corpus.context`) translates the lines as documents of ten, too. In turn, after a first time that does not count.
 Times are of the processor: of the search (`SearchTranslator.hypotheses`), and of all that stands beside it.
 """
 
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.translator import Translator
 from dragoman.text.glossary import Glossary
 from dragoman.text.lines import read_lines
 
+PAGE_LINES = 10
+"""Lines of a document."""
 TERMS = 50
 """Words of the glossary, at most: the most frequent ones of five letters or more."""
 
@@ -68,17 +72,20 @@ def ways(translator: Translator, lines: Sequence[str]) -> dict[str, tuple[Transl
     )
     tagged = [with_tag(line) for line in lines]
     termed = translator.with_terms(glossary)
-    return {
+    rows = {
         "plain": (translator, list(lines)),
         "codes": (translator, tagged),
         "terms": (termed, list(lines)),
         "a match": (translator.with_memory(memory), list(lines)),
         "all": (termed.with_memory(memory), tagged),
     }
+    return rows | ({"sentences before": (translator, list(lines))} if translator.pipeline.context[0] else {})
 
 
-def timed(translator: Translator, lines: Sequence[str]) -> Clock:
-    """The time of one translation of all lines."""
+def timed(translator: Translator, lines: Sequence[str], *, in_context: bool = False) -> Clock:
+    """The time of one translation of all lines; `in_context`: as documents of ten lines."""
+    pipeline = translator.pipeline.reading("auto" if in_context else "none")
+    pages = [Before() for _ in range(0, len(lines), PAGE_LINES)]
     clock, hypotheses = Clock(), SearchTranslator.hypotheses
 
     def watched(self: SearchTranslator, parts: Any) -> Any:
@@ -91,7 +98,7 @@ def timed(translator: Translator, lines: Sequence[str]) -> Clock:
     SearchTranslator.hypotheses = watched  # type: ignore[method-assign]
     try:
         begun = time.process_time()
-        translator.n_best(list(lines))
+        pipeline.texts(lines, documents=[pages[row // PAGE_LINES] for row in range(len(lines))])
         clock.beside = time.process_time() - begun - clock.search
     finally:
         SearchTranslator.hypotheses = hypotheses  # type: ignore[method-assign]
@@ -110,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     clocks: dict[str, list[Clock]] = {name: [] for name in rows}
     for number in range(options.times + 1):
         for name, (translator, texts) in rows.items():
-            clock = timed(translator, texts)
+            clock = timed(translator, texts, in_context=name == "sentences before")
             if number:
                 clocks[name].append(clock)
     print("| lines | search, ms a line | beside it, ms a line | as fast as plain ones |")

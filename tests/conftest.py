@@ -36,6 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.system)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """No module of a test has a write to a closed connection end the process: the test that runs then is blamed."""
+    if hasattr(signal, "SIGPIPE") and signal.getsignal(signal.SIGPIPE) is not signal.SIG_IGN:
+        raise pytest.UsageError("a module that was imported has changed the handler of SIGPIPE")
+
+
 HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss"]
 with jaxtyping.install_import_hook([f"dragoman.{module}" for module in HOOKED], "beartype.beartype"):
     import dragoman.data.batch
