@@ -96,6 +96,15 @@ def test_a_stop_at_a_step_and_a_resume_by_the_handle(whole: dragoman.Training, t
     assert digests(tmp_path / "run") == digests(whole.run_dir)
 
 
+def test_a_run_that_was_moved_finds_the_corpus_that_it_keeps(whole: dragoman.Training, tmp_path: Path) -> None:
+    trained(tmp_path / "run", lambda training: training.step == 2 and training.stop())
+    (tmp_path / "elsewhere").mkdir()
+    moved = (tmp_path / "run").rename(tmp_path / "elsewhere" / "moved")
+    training = dragoman.train(str(moved))
+    assert (training.step, training.run_dir) == (4, moved)
+    assert digests(moved) == digests(whole.run_dir)
+
+
 def test_what_a_callback_raises_is_raised_and_the_run_goes_on(whole: dragoman.Training, tmp_path: Path) -> None:
     class Mistake(dragoman.Callback):
         def on_step(self, training: dragoman.Training) -> None:

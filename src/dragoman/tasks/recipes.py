@@ -74,9 +74,24 @@ def read(recipe: Recipe) -> tuple[dict[str, Any], str]:
         return config.from_yaml(recipe, "recipe"), "recipe"
     path = file_of(recipe)
     data = read_yaml(path)
-    is_run = path != Path(recipe) and path.name == CONFIG  # which may have been moved
-    run_dir = str(path.parent) if is_run else data.get("run_dir", f"runs/{path.stem}")
-    return {**data, "run_dir": run_dir}, str(path)
+    if path != Path(recipe) and path.name == CONFIG:
+        here = str(path.parent)
+        return {**_moved(data, str(data.get("run_dir", here)), here), "run_dir": here}, str(path)
+    return {**data, "run_dir": data.get("run_dir", f"runs/{path.stem}")}, str(path)
+
+
+def _moved(settings: Any, there: str, here: str) -> Any:
+    """The settings of a run that stood elsewhere: its own files are where it stands now.
+
+    >>> _moved({"train": {"src": "a/split/train.src", "tgt": "ab"}, "sizes": [1]}, "a", "b")
+    {'train': {'src': 'b/split/train.src', 'tgt': 'ab'}, 'sizes': [1]}
+    """
+    if isinstance(settings, dict):
+        return {key: _moved(value, there, here) for key, value in settings.items()}
+    if isinstance(settings, list):
+        return [_moved(value, there, here) for value in settings]
+    is_own = isinstance(settings, str) and settings.startswith(f"{there}/")
+    return here + settings[len(there) :] if is_own else settings
 
 
 def file_of(recipe: str | Path) -> Path:
@@ -103,8 +118,8 @@ def with_options(changes: Sequence[str], **options: Path | str | None) -> list[s
 
 def of_run(run_dir: str | Path) -> RecipeSettings:
     """The recipe of a run directory. Raises DragomanError when it is none."""
-    path = check_run_dir(run_dir) / "config.yaml"
-    return parsed(read_yaml(path), str(path))
+    check_run_dir(run_dir)
+    return parsed(*read(Path(run_dir)))
 
 
 def parsed(data: dict[str, Any], source: str) -> RecipeSettings:
