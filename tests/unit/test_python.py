@@ -5,6 +5,8 @@ import json
 import logging
 import random
 import signal
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +105,27 @@ def test_a_run_that_was_moved_finds_the_corpus_that_it_keeps(whole: dragoman.Tra
     training = dragoman.train(str(moved))
     assert (training.step, training.run_dir) == (4, moved)
     assert digests(moved) == digests(whole.run_dir)
+
+
+SCRIPT = """
+import sys
+
+import dragoman
+from dragoman.data import encode
+
+encode.CHUNK_PAIRS = 10  # what a file of 40,000 lines has four of
+pairs = [("eins zwei", "one two"), ("zwei eins", "two one")] * 30
+training = dragoman.train({recipe!r}, {{"workers": 2}}, corpus=pairs, run_dir=sys.argv[1])
+print("steps", training.step)
+"""
+
+
+def test_a_script_needs_no_guard_for_the_processes_that_encode_its_corpus(tmp_path: Path) -> None:
+    """kwuking/TimeMixer#21, guoyang9/NCF#14: a script ran again in each process that it had started."""
+    (tmp_path / "script.py").write_text(SCRIPT.format(recipe=RECIPE), encoding="utf-8")
+    arguments = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "run")]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "steps 4\n"), done.stderr
 
 
 def test_what_a_callback_raises_is_raised_and_the_run_goes_on(whole: dragoman.Training, tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ import itertools
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +123,7 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
         return
     pool = ProcessPoolExecutor(
         workers,
-        mp_context=multiprocessing.get_context("spawn"),  # a forked copy of a process with threads may hang
+        mp_context=_Context(),
         initializer=_start_worker,
         initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages, encoder.cut),
     )
@@ -129,8 +132,7 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
         yield from in_order(lambda chunk: pool.submit(_encode_chunk, *zip(*chunk, strict=True)), chunks, 2 * workers)
     except BrokenProcessPool as error:
         raise Error.PROCESS_FAILED(
-            "a process that encodes the corpus ended abruptly: if memory ran out, use fewer workers; in a script of "
-            "your own, call this under `if __name__ == '__main__':` or with workers=1"
+            "a process that encodes the corpus ended abruptly: if memory ran out, use fewer workers"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -147,6 +149,24 @@ def in_order(
             yield pending.popleft().result()
     while pending:
         yield pending.popleft().result()
+
+
+class _Process(SpawnProcess):
+    """A process that does not run the main module again: a script without `if __name__ == "__main__":` would train
+    there once more."""
+
+    def start(self) -> None:
+        main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    """Starts such processes anew: a forked copy of a process with threads may hang."""
+
+    Process = _Process
 
 
 _worker: Encoder
