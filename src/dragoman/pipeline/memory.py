@@ -274,10 +274,10 @@ class TranslationMemory:
         check()
         form = uncased(_spaced(text))
         index, recent = self._index()
-        sources = (*(index.texts[row] for row in index.candidates(form, least)), *recent)
-        entries = {src: tgt for src in sources if (tgt := self._tgt(src)) is not None}
-        forms = {src: uncased(src) for src in entries}
-        found = most_alike(form, forms, count, least)
+        forms = {index.texts[row]: index.forms[row] for row in index.candidates(form, least)}
+        forms |= {src: uncased(src) for src in recent}
+        entries = {src: tgt for src in forms if (tgt := self._tgt(src)) is not None}
+        found = most_alike(form, {src: forms[src] for src in entries}, count, least)
         return [Match(src, entries[src], similarity, self._place(src)) for src, similarity in found]
 
 

@@ -39,8 +39,11 @@ def sentence_pairs(src: str, tgt: str, languages: tuple[str, str]) -> list[tuple
     whole = Line(src, tgt, languages)
     if not (_SEVERAL.search(src) and _SEVERAL.search(tgt)) or too_long(whole) or too_short(whole):
         return []
-    both = [Splitter((one, other)).pieces(text) for text, one, other in ((src, *languages), (tgt, *languages[::-1]))]
-    if not 1 < len(both[0]) == len(both[1]) or any(map(_goes_on, both[0], both[0][1:])):
+    both = [Splitter(languages).pieces(src)]
+    if len(both[0]) < 2 or any(map(_goes_on, both[0], both[0][1:])):
+        return []
+    both.append(Splitter((languages[1], languages[0])).pieces(tgt))
+    if len(both[0]) != len(both[1]):
         return []
     asked = [[bool(_QUESTION.search(piece.text)) for piece in side] for side in both]
     if asked[0] != asked[1] and sum(asked[0]) == sum(asked[1]):

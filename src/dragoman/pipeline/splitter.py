@@ -41,6 +41,11 @@ _BREAK = re.compile(
 """Line ends, tabs, tags that part paragraphs or lines, `\n` and Excel's `_x000D_` as programs write them, the bar
 between forms of a plural, and leaders. In a path of Windows, whose folders
 end in no full stop, is none."""
+_MAY_BREAK = re.compile(
+    r"[\\\t\n\v\f\r\u2028\u2029|<_.…](?:(?<=[^<_.…])|(?<=_)(?:x000|____)|(?<=\.)(?:\.{4}| \. \. \.)|(?<=…)…"
+    r"|(?<=<)/?[PDBHLOUTpdbhlout])"
+)
+"""What each of these has. A search for one set of characters takes a fiftieth of the time."""
 _INTERVAL = re.compile(r"\s*\((?:\d{1,9}|inf)?(?:-(?:\d{1,9}|inf)?)?\)\[(?P<text>[^;]*)\]\s*(?:;|\Z)")
 _INTERVALS = re.compile(rf"(?:{_INTERVAL.pattern.replace('?P<text>', '?:')})+\s*")
 """A text for each interval of numbers, as i18next writes them: `(1)[one dog];(2-7)[a few dogs];(7-inf)[many dogs];`."""
@@ -142,7 +147,7 @@ class Splitter:
             yield from (Span(*match.span("text")) for match in _INTERVAL.finditer(text))
             return
         at = 0
-        breaks = [match for match in _BREAK.finditer(text) if match["path"] is None]
+        breaks = [match for match in _BREAK.finditer(text) if match["path"] is None] if _MAY_BREAK.search(text) else []
         spans = iter(span_ranges(text) if breaks else ())
         start, end = next(spans, (len(text), len(text)))
         for match in breaks:

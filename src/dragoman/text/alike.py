@@ -25,12 +25,13 @@ class AlikeTexts:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
+        self.forms = [uncased(text) for text in texts]
         ids: dict[str, int] = {}
         number_of = ids.setdefault
         words: list[int] = []
         counts = np.empty(len(texts), dtype=np.int32)
         self.lengths = np.empty(len(texts), dtype=np.int32)
-        for row, form in enumerate(map(uncased, texts)):
+        for row, form in enumerate(self.forms):
             found = {number_of(word, len(ids)) for word in _words(form)}
             counts[row], self.lengths[row] = len(found), len(form)
             words.extend(found)
