@@ -45,7 +45,7 @@ _MAY_BREAK = re.compile(
     r"[\\\t\n\v\f\r\u2028\u2029|<_.…](?:(?<=[^<_.…])|(?<=_)(?:x000|____)|(?<=\.)(?:\.{4}| \. \. \.)|(?<=…)…"
     r"|(?<=<)/?[PDBHLOUTpdbhlout])"
 )
-"""What each of these has. A search for one set of characters takes a fiftieth of the time."""
+"""A part of each such break. The search begins with one set of characters, and takes a fiftieth of the time."""
 _INTERVAL = re.compile(r"\s*\((?:\d{1,9}|inf)?(?:-(?:\d{1,9}|inf)?)?\)\[(?P<text>[^;]*)\]\s*(?:;|\Z)")
 _INTERVALS = re.compile(rf"(?:{_INTERVAL.pattern.replace('?P<text>', '?:')})+\s*")
 """A text for each interval of numbers, as i18next writes them: `(1)[one dog];(2-7)[a few dogs];(7-inf)[many dogs];`."""
