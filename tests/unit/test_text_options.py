@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.errors import raises_error
 
 from dragoman import config
+from dragoman.backends import chunked_loss
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.decoding.search import DecodingConfig
@@ -16,9 +18,12 @@ from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
+from dragoman.tasks.recipes import TranslationRecipe
+from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
+from dragoman.training import loss as textbook
 
 SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
@@ -89,3 +94,82 @@ def test_unknown_words_that_are_never_written_are_not_replaced() -> None:
         translator(replace_unk=True)
     with raises_error(Error.WRONG_SETTING, "replace_unk"):
         translator(phrase_table="table")
+
+
+def job(folder: Path, **changes: Any) -> TranslationJob:
+    """A job on LINES copied twenty times, on which `changes` (`corpus.weights_in`) are made."""
+    lines = folder / "text"
+    lines.write_text("".join(f"{line}\n" for line in 20 * LINES), encoding="utf-8")
+    source = {"type": "files", "src": str(lines), "tgt": str(lines) + ".tgt"}
+    Path(source["tgt"]).write_text("".join(f"{line[::-1]}\n" for line in 20 * LINES), encoding="utf-8")
+    corpus = {"src_lang": "en", "tgt_lang": "de", "train": source, "valid": source, "doctor": "skip"}
+    training = {"max_steps": 4, "batch_tokens": 100, "validate_every": 4, "loggers": []}
+    recipe = {"run_dir": str(folder / "run"), "corpus": corpus, "tokenizer": {"type": "words"}, "device": "cpu"}
+    recipe = config.override(recipe | {"training": training, "model": SIZES}, [f"{k}={v}" for k, v in changes.items()])
+    return TranslationJob(config.parse(TranslationRecipe, recipe))
+
+
+@pytest.mark.parametrize("losses", [textbook, chunked_loss], ids=["textbook", "chunked"])
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_weight_multiplies_the_loss_of_its_pair(losses: Any, taught: bool) -> None:
+    torch.manual_seed(1)
+    logits, teacher = torch.randn(3, 5, 7, requires_grad=True), [torch.randn(3, 5, 7)] if taught else []
+    targets, mask = torch.randint(0, 7, (3, 5)), torch.arange(5) < torch.tensor([5, 2, 4])[:, None]
+    weights, more = torch.tensor([2.0, 0.0, 0.25]), {"teachers": teacher, "weight": 0.3}
+    loss = losses.token_loss(logits, targets, mask * weights[:, None], 0.1, **more)
+    [gradient] = torch.autograd.grad(loss, logits)
+    rows = [
+        losses.token_loss(
+            logits[row, None],
+            targets[row, None],
+            mask[row, None],
+            0.1,
+            teachers=[one[row, None] for one in teacher],
+            weight=0.3,
+        )
+        for row in range(3)
+    ]
+    expected = sum(weight * row for weight, row in zip(weights, rows, strict=True))
+    [expected_gradient] = torch.autograd.grad(expected, logits)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+def test_weights_in_the_loss_repeat_nothing(tmp_path: Path) -> None:
+    """Each pair is there once, and what a batch is taught counts by the weights of its lines; a resumed run has them."""
+    values = np.random.default_rng(1).integers(0, 5, 20 * len(LINES)) / 2
+    (tmp_path / "weights").write_text("".join(f"{value}\n" for value in values), encoding="utf-8")
+    changes = {"corpus.train.weights": tmp_path / "weights", "corpus.weights_in": "loss"}
+    made = job(tmp_path, **changes)
+    made.prepare()
+    assert len(made.train) == 20 * len(LINES)
+    model, task = made.start()
+    model.requires_grad_(False).eval()
+    for batch in task.micro_batch(1, 0):
+        assert batch.weights.tolist() == values[made.train.lines[batch.rows] - 1].tolist()
+        whole, tokens, _ = task.loss(model, batch, 0.1)
+        each = [task.loss(model, collate([made.train.pairs([row])[0]]), 0.1)[0] for row in batch.rows]
+        assert float(whole) == pytest.approx(sum(float(one) * w for one, w in zip(each, batch.weights, strict=True)))
+        assert tokens == batch.num_tokens
+    in_epoch = job(tmp_path, **{"corpus.train.weights": tmp_path / "weights", "run_dir": tmp_path / "other"})
+    in_epoch.prepare()
+    assert len(in_epoch.train) == pytest.approx(values.sum(), abs=1)
+
+
+def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
+    with raises_error(Error.WRONG_SETTING, "corpus"):
+        job(tmp_path, **{"corpus.weights_in": "loss"})
+    weights = tmp_path / "weights"
+    changes = {"corpus.train.weights": weights, "corpus.weights_in": "loss"}
+    weights.write_text("0\n" * 20 * len(LINES), encoding="utf-8")
+    made = job(tmp_path, **changes)
+    made.prepare()
+    with raises_error(Error.EMPTY):
+        made.start()
+    weights.write_text("-0.9\n" * 20 * len(LINES), encoding="utf-8")
+    made = job(tmp_path, **changes, run_dir=tmp_path / "other")
+    made.prepare()
+    with raises_error(Error.OUT_OF_RANGE, f"{weights}:1"):
+        made.start()
+    with raises_error(Error.WRONG_SETTING, "training.r_drop"):
+        job(tmp_path, **changes, **{"training.r_drop": 1})

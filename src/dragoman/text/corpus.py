@@ -93,6 +93,12 @@ class MixSource(SourceList, PairSource):
             for pair in repeated(part, ((pair, weight) for pair in part.pairs())):
                 yield pair._replace(line=next(number))
 
+    def with_weights(self) -> Iterator[tuple[Pair, float]]:
+        number = itertools.count(1)
+        for part, weight in zip(self.sources, self.passes(), strict=True):
+            for pair, own in part.with_weights():
+                yield pair._replace(line=next(number)), own * weight
+
     def unweighted(self) -> "MixSource":
         return replace(self, weights=None, sources=[part.unweighted() for part in self.sources])
 
@@ -131,6 +137,9 @@ class CorpusConfig:
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
     context: ContextConfig = field(default_factory=ContextConfig)  #: Sentences before each one, to read with it.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]
+    weights_in: Literal["epoch", "loss"] = "epoch"
+    """Where the weights of training pairs and corpora count: `epoch`: a pair comes as often; `loss`: it comes once, and
+    its loss is multiplied by its weight, as Marian's `--data-weighting` does. The sum is divided by the tokens."""
     longer_pairs: Literal["drop", "cut"] = "drop"
     """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
     leaks: Literal["keep", "drop"] = "keep"
@@ -141,6 +150,15 @@ class CorpusConfig:
     def __post_init__(self) -> None:
         if self.leaks == "drop" and isinstance(self.train, StreamSource):
             raise ValueError("leaks: a stream is read while it is trained on; leave them out before")
+        if self.weights_in == "loss" and self.trained_on == self.train:
+            raise ValueError("weights_in=loss: no pair of `train` has a weight; give `weights`")
+        if self.weights_in == "loss" and self.context.src:
+            raise ValueError("weights_in=loss: of single sentences; leave out `context`")
+
+    @property
+    def trained_on(self) -> Any:
+        """The training pairs as they come in an epoch."""
+        return self.train.unweighted() if self.weights_in == "loss" else self.train
 
 
 SINGLE_FILES: dict[str, type[SingleFileSource]] = {

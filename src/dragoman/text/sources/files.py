@@ -30,7 +30,8 @@ class FilesSource(PairSource):
     src: str  #: File of source sentences, a line each.
     tgt: str  #: File of target sentences.
     weights: str | None = None
-    """A third file, of one number a line: how often the pair comes in an epoch (2: twice; of pairs with 0.5, half)."""
+    """A third file, of one number a line: how often the pair comes in an epoch (2: twice; of pairs with 0.5, half), or
+    what its loss counts (`corpus.weights_in`)."""
 
     def paths(self) -> dict[str, list[Path]]:
         weights = {"weights": [find(self.weights)]} if self.weights else {}
@@ -39,6 +40,10 @@ class FilesSource(PairSource):
     def pairs(self) -> Iterator[Pair]:
         pairs = _pairs_of_files(find(self.src), find(self.tgt))
         return pairs if self.weights is None else repeated(self, _with_weights(pairs, find(self.weights)))
+
+    def with_weights(self) -> Iterator[tuple[Pair, float]]:
+        pairs = self.unweighted().pairs()
+        return super().with_weights() if self.weights is None else _with_weights(pairs, find(self.weights))
 
     def unweighted(self) -> "FilesSource":
         return replace(self, weights=None)
