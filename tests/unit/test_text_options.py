@@ -24,6 +24,7 @@ from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.training import loss as textbook
+from dragoman.training import preflight
 
 SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
@@ -173,3 +174,44 @@ def test_weights_that_are_none_are_refused(tmp_path: Path) -> None:
         made.start()
     with raises_error(Error.WRONG_SETTING, "training.r_drop"):
         job(tmp_path, **changes, **{"training.r_drop": 1})
+
+
+def test_a_batch_size_is_found_and_kept(tmp_path: Path) -> None:
+    """Memory is pretended: 1 MiB for each hundred positions. A resumed run has the size of the first."""
+    made = job(tmp_path, **{"training.workspace": 3})
+    with pytest.MonkeyPatch.context() as patch:
+        pretend_memory(patch)
+        made.run()
+    [found] = [config.from_yaml((tmp_path / "run" / "config.yaml").read_text("utf-8"), "")["training"]["batch_tokens"]]
+    assert 250 <= found <= 300
+    again = job(tmp_path, **{"training.workspace": 3, "training.max_steps": 6})
+    assert again.recipe.training.batch_tokens == found
+    assert again.run().outcome.step == 6
+    task: Any = again.start()[1]
+    assert max(batch.tgt_in.numel() for step in (1, 2, 3) for batch in task.batches(step)) > 100
+
+
+def pretend_memory(patch: pytest.MonkeyPatch) -> None:
+    sizes = [0]
+    walk = preflight._forward_backward
+
+    def measured(trainer: Any, batch: Any) -> None:
+        sizes.append(max(len(batch) * batch.src.size(1), len(batch) * batch.tgt_in.size(1)))
+        walk(trainer, batch)
+
+    patch.setattr(preflight, "_forward_backward", measured)
+    patch.setattr(preflight, "peak_bytes", lambda _: 2**20 * max(sizes) // 100)
+
+
+def test_a_workspace_that_holds_no_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preflight, "peak_bytes", lambda _, sizes=iter(range(0, 2**40, 2**24)): next(sizes))
+        with raises_error(Error.OUT_OF_MEMORY, "training.workspace"):
+            job(tmp_path, **{"training.workspace": 1}).run()
+
+
+def test_all_of_a_corpus_is_the_largest_batch(tmp_path: Path) -> None:
+    """More memory than any batch takes: the trials end."""
+    made = job(tmp_path, **{"training.workspace": "auto"})
+    made.run()
+    assert made.recipe.training.batch_tokens > 100
