@@ -1,6 +1,7 @@
 """Options of other toolkits that belong to text, loss and search: each one's effect."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,25 +9,31 @@ import pytest
 import torch
 from tests.errors import raises_error
 
+import dragoman
 from dragoman import config
 from dragoman.backends import chunked_loss
 from dragoman.data.batch import collate
 from dragoman.decoding.coverage import cross_attention
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import Error
+from dragoman.export import argos, bergamot, huggingface, marian
 from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
+from dragoman.pipeline.lines import Form
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.text.tokenizers.base import UNK_ID
-from dragoman.text.tokenizers.pair import train_tokenizers
+from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.training import loss as textbook
 from dragoman.training import preflight
 
 SIZES: dict[str, Any] = {"d_model": 16, "num_heads": 2, "d_ff": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+FILES = {"type": "files", "src": "a", "tgt": "b"}
+BARE = {"run_dir": "run", "corpus": {"src_lang": "en", "tgt_lang": "de", "train": FILES, "valid": FILES}}
 LINES = ["the cat sees the dog .", "a dog runs .", "the bird sings today .", "we see a cat and a bird ."]
 
 
@@ -215,3 +222,86 @@ def test_all_of_a_corpus_is_the_largest_batch(tmp_path: Path) -> None:
     made = job(tmp_path, **{"training.workspace": "auto"})
     made.run()
     assert made.recipe.training.batch_tokens > 100
+
+
+def test_pieces_of_other_systems_are_joined_before_scoring(tmp_path: Path) -> None:
+    pairs = [("ein kaffee", "a coffee , please"), ("zwei", "two of them please")]
+    options: dict[str, Any] = {"corpus": pairs, "metric": ["bleu"], "tgt_lang": "en", "src_lang": "de", "checks": False}
+    for cut in (["a coff@@ ee , please", "two of them ple@@ ase"], ["▁a ▁coff ee ▁, ▁please", "▁two ▁of ▁them ▁please"]):
+        whole = dragoman.evaluate(hypotheses=cut, join=True, **options)
+        assert whole["test"].bleu == pytest.approx(100)
+        assert dragoman.evaluate(hypotheses=cut, **options)["test"].bleu < 70
+
+
+def test_lists_of_moses_count_from_0() -> None:
+    found = [Translation("a dog", -0.5, -1.5), Translation("a cat", -0.75, -2.25)]
+    pipeline: Any = SimpleNamespace(n_best=2)
+    assert Form(moses=True).text(pipeline, 1, "ein hund", found) == (
+        "0 ||| a dog ||| F0= -1.5000 ||| -0.5000\n0 ||| a cat ||| F0= -2.2500 ||| -0.7500\n"
+    )
+
+
+TEXT = [
+    "The “dog” doesn't bark, Mr. Smith said.",
+    "Well-known dogs bark ; the dogs sleep.",
+    "Today the cat (and the dog) sleeps…",
+]
+
+
+@pytest.mark.parametrize(
+    "inner", [{"type": "whitespace"}, {"type": "sentencepiece", "vocab_size": 60}], ids=["whitespace", "sentencepiece"]
+)
+@pytest.mark.parametrize("truecase", [False, True])
+def test_text_goes_through_moses_scripts_and_back(tmp_path: Path, inner: dict[str, Any], truecase: bool) -> None:
+    """Equal to sacremoses called by hand; what is kept in a run is the same tokenizer; text comes back as it is read."""
+    sacremoses = pytest.importorskip("sacremoses")
+    settings = {"type": "moses", "inner": inner, "truecase": truecase, "aggressive": True}
+    recipe = config.parse(TranslationRecipe, BARE | {"tokenizer": settings})
+    pair = train_tokenizers(recipe.tokenizer, lambda: iter(TEXT), lambda: iter(TEXT))
+    save_tokenizers(pair, tmp_path)
+    kept = load_tokenizers(tmp_path)
+    normal, cut = sacremoses.MosesPunctNormalizer(), sacremoses.MosesTokenizer()
+    for text, words in zip(TEXT, map(cut.tokenize, map(normal.normalize, TEXT)), strict=True):
+        ids = pair.src.encode(text)
+        assert ids == kept.src.encode(text) != []
+        assert len(kept.src.letters(text)) == len(ids)
+        assert kept.src.decode(ids) == pair.src.decode(ids) == normal.normalize(text).replace(" ;", ";").strip()
+        if inner["type"] == "whitespace" and not truecase:
+            assert " ".join(pair.src.pieces(ids)).replace("@-@", "-").replace(" - ", "-") == " ".join(words)
+    if inner["type"] == "whitespace":  # a word at the beginning has the letters that it has elsewhere
+        assert pair.src.pieces(pair.src.encode("The dogs"))[0] == ("the" if truecase else "The")
+
+
+def test_a_truecase_model_of_moses_is_taken_in(tmp_path: Path) -> None:
+    pytest.importorskip("sacremoses")
+    model = tmp_path / "truecase-model"
+    model.write_text("smith (9/10) Smith (1)\nthe (90/100) The (10)\n", encoding="utf-8")
+    settings = {"type": "moses", "inner": {"type": "whitespace"}, "truecase": str(model)}
+    tokenizer = config.parse(TranslationRecipe, BARE | {"tokenizer": settings}).tokenizer
+    pair = train_tokenizers(tokenizer, lambda: iter(["the smith ."]), lambda: iter(["the smith ."]))
+    assert pair.src.pieces(pair.src.encode("The Smith .")) == ["the", "smith", "."]
+    model.write_text("the cat\n", encoding="utf-8")
+    with raises_error(Error.WRONG_FILE_TYPE, str(model)):
+        train_tokenizers(tokenizer, lambda: iter(["the smith ."]), lambda: iter(["the smith ."]))
+
+
+def test_exports_without_a_place_for_moses_refuse_it() -> None:
+    pytest.importorskip("sacremoses")
+    settings = {"type": "moses", "inner": {"type": "sentencepiece", "vocab_size": 60}}
+    recipe = config.parse(TranslationRecipe, BARE | {"tokenizer": settings})
+    pair = train_tokenizers(recipe.tokenizer, lambda: iter(TEXT), lambda: iter(TEXT))
+    model: Any = build_model(TransformerConfig(**SIZES), pair)
+    made = SearchTranslator(model, pair, decoding=DecodingConfig(), languages=("en", "de"))
+    for target in (marian, bergamot, huggingface, argos):
+        assert any("moses" in problem for problem in target.problems(made)), target
+
+
+def test_a_run_with_moses_scripts_is_trained_and_loaded(tmp_path: Path) -> None:
+    pytest.importorskip("sacremoses")
+    side = "{type: moses, truecase: true, inner: {type: whitespace}}"
+    made = job(tmp_path, tokenizer=f"{{type: separate, src: {side}, tgt: {side}}}")
+    made.run()
+    loaded = SearchTranslator.load(tmp_path / "run", device="cpu")
+    ids = loaded.tokenizers.tgt.encode("a dog (runs)!")
+    assert loaded.tokenizers.tgt.pieces(ids)[:3] == ["<unk>", "<unk>", "<unk>"]
+    assert loaded.tokenizers.tgt.decode(loaded.tokenizers.tgt.encode(LINES[1][::-1])) == ". Snur god a"

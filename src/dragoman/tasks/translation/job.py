@@ -62,6 +62,7 @@ from dragoman.text.tokenizers.pair import (
     TokenizerConfig,
     TokenizerPair,
     load_tokenizers,
+    singles_of,
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -154,8 +155,7 @@ class TranslationRecipe(RecipeSettings):
             raise ValueError("guided_alignment: a stream is read while it is trained on; train on files")
         if isinstance(train, MixSource) and train.weights and self.guided_alignment.type == "pharaoh":
             raise ValueError("guided_alignment.type=pharaoh: give a weighted mix no weights, or take type=lexical")
-        sides = [getattr(self.tokenizer, side, self.tokenizer) for side in ("src", "tgt")]
-        if any(getattr(side, "sampling", 0.0) for side in sides):
+        if any(getattr(side, "sampling", 0.0) for side in singles_of(self.tokenizer)):
             raise ValueError("guided_alignment: with tokenizer.sampling the pieces change, and links are of pieces")
 
 
