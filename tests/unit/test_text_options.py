@@ -22,9 +22,11 @@ from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.families import TransformerConfig
+from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.pipeline.lines import Form
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
+from dragoman.tasks.word_vectors import load_vectors
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -285,6 +287,16 @@ def test_a_truecase_model_of_moses_is_taken_in(tmp_path: Path) -> None:
         train_tokenizers(tokenizer, lambda: iter(["the smith ."]), lambda: iter(["the smith ."]))
 
 
+def test_any_tokenizer_may_read_small_letters_alone() -> None:
+    pytest.importorskip("sacremoses")
+    settings = {"type": "moses", "lowercase": True, "inner": {"type": "whitespace"}}
+    tokenizer = config.parse(TranslationRecipe, BARE | {"tokenizer": settings}).tokenizer
+    pair = train_tokenizers(tokenizer, lambda: iter(TEXT), lambda: iter(TEXT))
+    assert pair.src.decode(pair.src.encode("The DOGS sleep.")) == "the dogs sleep."
+    with raises_error(Error.WRONG_SETTING, "truecase"):
+        config.parse(TranslationRecipe, BARE | {"tokenizer": settings | {"truecase": True}})
+
+
 def test_exports_without_a_place_for_moses_refuse_it() -> None:
     pytest.importorskip("sacremoses")
     settings = {"type": "moses", "inner": {"type": "sentencepiece", "vocab_size": 60}}
@@ -299,9 +311,31 @@ def test_exports_without_a_place_for_moses_refuse_it() -> None:
 def test_a_run_with_moses_scripts_is_trained_and_loaded(tmp_path: Path) -> None:
     pytest.importorskip("sacremoses")
     side = "{type: moses, truecase: true, inner: {type: whitespace}}"
-    made = job(tmp_path, tokenizer=f"{{type: separate, src: {side}, tgt: {side}}}")
+    separate = f"{{type: separate, src: {side}, tgt: {side}}}"
+    made = job(tmp_path, **{"tokenizer": separate, "model.tie_embeddings": "output"})
     made.run()
     loaded = SearchTranslator.load(tmp_path / "run", device="cpu")
-    ids = loaded.tokenizers.tgt.encode("a dog (runs)!")
-    assert loaded.tokenizers.tgt.pieces(ids)[:3] == ["<unk>", "<unk>", "<unk>"]
+    assert loaded.tokenizers.tgt.pieces(loaded.tokenizers.tgt.encode("a (god)!")) == ["a", "<unk>", "god", "<unk>", "<unk>"]
     assert loaded.tokenizers.tgt.decode(loaded.tokenizers.tgt.encode(LINES[1][::-1])) == ". Snur god a"
+
+
+def test_vectors_of_words_and_of_pieces_begin_an_embedding_of_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    settings = {"vocab_size": 40, "algorithm": "bpe"}
+    recipe: Any = config.parse(
+        TranslationRecipe, BARE | {"tokenizer": settings, "vectors": {"src": {"path": str(path)}}}
+    )
+    pair = train_tokenizers(recipe.tokenizer, lambda: iter(LINES), lambda: iter(LINES))
+    pieces = pair.src.pieces(range(pair.src.vocab_size))
+    word = next(piece for piece in pieces if piece.startswith("▁") and len(piece) > 2)
+    inside = next(piece for piece in pieces[4:] if "▁" not in piece)
+    path.write_text(f"{word[1:]} 1 0 0 0\n{inside} 0 1 0 0\n▁{'x'} 0 0 1 0\n", encoding="utf-8")
+    embedding = TokenEmbedding(len(pieces), 4, pad_id=0, scaled=False)
+    before = embedding.embedding.weight.detach().clone()
+    load_vectors(embedding, pair.src, recipe.vectors.src)
+    changed = (embedding.embedding.weight != before).any(dim=1).nonzero().flatten().tolist()
+    assert sorted(changed) == sorted([pieces.index(word), pieces.index(inside)])
+    row = embedding.embedding.weight[pieces.index(word)]
+    assert (row[0] > 0, row[1:].tolist()) == (True, [0, 0, 0])
+    with raises_error(Error.WRONG_SETTING, "vectors"):
+        config.parse(TranslationRecipe, BARE | {"tokenizer": {"type": "characters"}, "vectors": {"src": {"path": "v"}}})

@@ -60,6 +60,7 @@ class Moses:
         """The text that the inner tokenizer reads, its tokens between spaces."""
         text = self._punctuation(text) if self.config.punctuation else text
         options = {"escape": self.config.escape, "aggressive_dash_splits": self.config.aggressive}
+        text = text.lower() if self.config.lowercase else text
         text = self._tokenize.tokenize(text, return_str=True, **options)
         return text if self.truecase_model is None else str(self._truecase.truecase(text, return_str=True))
 

@@ -72,8 +72,13 @@ class MosesConfig:
     truecase: bool | str = False
     """Words at the beginning of sentences get the letters that they mostly have: learnt from the training text, or a
     file of `train-truecaser.perl`. In translations sentences begin with a capital."""
+    lowercase: bool = False  #: Lower-case the text (`lowercase.perl`); this is not undone.
     escape: bool = True  #: Write `'` as `&apos;`, as `tokenizer.perl` does without `-no-escape`.
     aggressive: bool = False  #: Split hyphens: `@-@` (`-a`).
+
+    def __post_init__(self) -> None:
+        if self.lowercase and self.truecase:
+            raise ValueError("lowercase and truecase: choose one of them")
 
 
 class MosesTokenizer(Tokenizer):
