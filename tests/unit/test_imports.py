@@ -91,7 +91,8 @@ OPTIONAL = tuple(
     f"{name}."
     for name in (
         "argostranslate", "ctranslate2", "faiss", "icu4py", "jieba", "mlflow", "onnx", "opencc", "openpyxl", "peft",
-        "pyarrow", "pypdf", "ray", "sacremoses", "simplemma", "spacy", "subword_nmt", "tokenizers", "transformers", "wandb",
+        "pyarrow", "pypdf", "ray", "sacremoses",
+        "simplemma", "spacy", "subword_nmt", "tokenizers", "transformers", "wandb",
         "zstandard",
         "dragoman.backends.cpu_bf16",  # where the processor has the instructions
     )

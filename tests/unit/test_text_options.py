@@ -146,7 +146,7 @@ def test_a_weight_multiplies_the_loss_of_its_pair(losses: Any, taught: bool) -> 
 
 
 def test_weights_in_the_loss_repeat_nothing(tmp_path: Path) -> None:
-    """Each pair is there once, and what a batch is taught counts by the weights of its lines; a resumed run has them."""
+    """Each pair is there once, and what a batch is taught counts by the weights of its lines."""
     values = np.random.default_rng(1).integers(0, 5, 20 * len(LINES)) / 2
     (tmp_path / "weights").write_text("".join(f"{value}\n" for value in values), encoding="utf-8")
     changes = {"corpus.train.weights": tmp_path / "weights", "corpus.weights_in": "loss"}
@@ -214,7 +214,8 @@ def pretend_memory(patch: pytest.MonkeyPatch) -> None:
 
 def test_a_workspace_that_holds_no_batch_is_refused(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preflight, "peak_bytes", lambda _, sizes=iter(range(0, 2**40, 2**24)): next(sizes))
+        sizes = iter(range(0, 2**40, 2**24))
+        patch.setattr(preflight, "peak_bytes", lambda _: next(sizes))
         with raises_error(Error.OUT_OF_MEMORY, "training.workspace"):
             job(tmp_path, **{"training.workspace": 1}).run()
 
@@ -229,7 +230,10 @@ def test_all_of_a_corpus_is_the_largest_batch(tmp_path: Path) -> None:
 def test_pieces_of_other_systems_are_joined_before_scoring(tmp_path: Path) -> None:
     pairs = [("ein kaffee", "a coffee , please"), ("zwei", "two of them please")]
     options: dict[str, Any] = {"corpus": pairs, "metric": ["bleu"], "tgt_lang": "en", "src_lang": "de", "checks": False}
-    for cut in (["a coff@@ ee , please", "two of them ple@@ ase"], ["▁a ▁coff ee ▁, ▁please", "▁two ▁of ▁them ▁please"]):
+    for cut in (
+        ["a coff@@ ee , please", "two of them ple@@ ase"],
+        ["▁a ▁coff ee ▁, ▁please", "▁two ▁of ▁them ▁please"],
+    ):
         whole = dragoman.evaluate(hypotheses=cut, join=True, **options)
         assert whole["test"].bleu == pytest.approx(100)
         assert dragoman.evaluate(hypotheses=cut, **options)["test"].bleu < 70
@@ -255,7 +259,7 @@ TEXT = [
 )
 @pytest.mark.parametrize("truecase", [False, True])
 def test_text_goes_through_moses_scripts_and_back(tmp_path: Path, inner: dict[str, Any], truecase: bool) -> None:
-    """Equal to sacremoses called by hand; what is kept in a run is the same tokenizer; text comes back as it is read."""
+    """Equal to sacremoses called by hand; a run keeps the same tokenizer; text comes back as it is read."""
     sacremoses = pytest.importorskip("sacremoses")
     settings = {"type": "moses", "inner": inner, "truecase": truecase, "aggressive": True}
     recipe = config.parse(TranslationRecipe, BARE | {"tokenizer": settings})
@@ -315,7 +319,13 @@ def test_a_run_with_moses_scripts_is_trained_and_loaded(tmp_path: Path) -> None:
     made = job(tmp_path, **{"tokenizer": separate, "model.tie_embeddings": "output"})
     made.run()
     loaded = SearchTranslator.load(tmp_path / "run", device="cpu")
-    assert loaded.tokenizers.tgt.pieces(loaded.tokenizers.tgt.encode("a (god)!")) == ["a", "<unk>", "god", "<unk>", "<unk>"]
+    assert loaded.tokenizers.tgt.pieces(loaded.tokenizers.tgt.encode("a (god)!")) == [
+        "a",
+        "<unk>",
+        "god",
+        "<unk>",
+        "<unk>",
+    ]
     assert loaded.tokenizers.tgt.decode(loaded.tokenizers.tgt.encode(LINES[1][::-1])) == ". Snur god a"
 
 

@@ -53,9 +53,7 @@ By = Annotated[
 Checks = Annotated[
     bool, typer.Option("--checks/--no-checks", help="Look for shifted, swapped, cut, copied lines first.")
 ]
-Join = Annotated[
-    bool, typer.Option("--join", help="Join `@@ ` of subword-nmt and `▁` of SentencePiece in both first.")
-]
+Join = Annotated[bool, typer.Option("--join", help="Join `@@ ` of subword-nmt and `▁` of SentencePiece in both first.")]
 Tokenizer = Annotated[
     str | None,
     typer.Option(

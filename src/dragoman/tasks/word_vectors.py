@@ -34,7 +34,9 @@ def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: Vecto
     Raises DragomanError when the file cannot be read or its vectors have another size.
     """
     pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    words = [list(dict.fromkeys((word, word.removeprefix(WORD_START)))) for word in (one.strip(JOINER) for one in pieces)]
+    words = [
+        list(dict.fromkeys((word, word.removeprefix(WORD_START)))) for word in (one.strip(JOINER) for one in pieces)
+    ]
     found = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
     of_pieces = {row: [found[word] for word in of_piece if word in found] for row, of_piece in enumerate(words)}
     embedding.load_vectors({row: known[0] for row, known in of_pieces.items() if known})

@@ -134,7 +134,9 @@ class TranslationRecipe(RecipeSettings):
                     "on files"
                 )
             if self.corpus.context.src and self.training.workspace is not None:
-                raise ValueError("corpus.context: what is read with a sentence goes by batch_tokens; leave out workspace")
+                raise ValueError(
+                    "corpus.context: what is read with a sentence goes by batch_tokens; leave out workspace"
+                )
             if self.corpus.context.src and getattr(self.tokenizer, "languages", None):
                 raise ValueError("corpus.context: a document is of one direction; train on two languages")
             if self.corpus.context.src and self.guided_alignment.type != "none":
