@@ -343,7 +343,8 @@ class SearchTranslator:
         """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it. `part`: their
         source, where unknown words are to be replaced."""
         if part is not None and self.decoding.replace_unk:
-            texts = [without_unknown(self, part, item) for item in hypotheses]
+            read, table = part._replace(text=self.annotate(part.text)), self.decoding.phrase_table
+            texts = [without_unknown(self.model, self.tokenizers, read, item, table) for item in hypotheses]
         else:
             texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
         found: dict[str, Translation] = {}

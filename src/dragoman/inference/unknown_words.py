@@ -2,7 +2,6 @@
 from a table (Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation", section 3.3)."""
 
 import functools
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -11,12 +10,11 @@ from dragoman.decoding.base import Hypothesis
 from dragoman.decoding.coverage import cross_attention
 from dragoman.errors import Error
 from dragoman.inference.translation import Part
+from dragoman.models.base import Seq2SeqModel
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE
+from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.words import words
-
-if TYPE_CHECKING:
-    from dragoman.inference.search_translator import SearchTranslator
 
 
 @functools.lru_cache(4)
@@ -32,17 +30,21 @@ def phrase_table(path: str) -> dict[str, str]:
 
 
 @torch.inference_mode()
-def without_unknown(translator: "SearchTranslator", part: Part, hypothesis: Hypothesis) -> str:
-    """The text of a hypothesis without any `<unk>`. Raises DragomanError for a model without attention."""
-    pieces = translator.tokenizers.tgt.decode(hypothesis.ids).split(UNK_SURFACE)
+def without_unknown(
+    model: Seq2SeqModel, tokenizers: TokenizerPair, part: Part, hypothesis: Hypothesis, phrases: str | None = None
+) -> str:
+    """The text of a hypothesis without any `<unk>`; `part`: its source as the model reads it; `phrases`: the table.
+
+    Raises DragomanError for a model without attention.
+    """
+    pieces = tokenizers.tgt.decode(hypothesis.ids).split(UNK_SURFACE)
     places = [len(part.read) + place for place, token in enumerate(hypothesis.ids) if token == UNK_ID]
     if len(pieces) != 1 + len(places) or not places:
         return UNK_SURFACE.join(pieces)
-    table = phrase_table(translator.decoding.phrase_table) if translator.decoding.phrase_table else {}
-    batch = collate([(part.ids, [*part.read, *hypothesis.ids])]).to(translator.device)
-    attention = cross_attention(translator.model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0]
-    text = translator.annotate(part.text)
-    letters = translator.tokenizers.src.letters(text)
+    table = phrase_table(phrases) if phrases else {}
+    batch = collate([(part.ids, [*part.read, *hypothesis.ids])]).to(next(model.parameters()).device)
+    attention = cross_attention(model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0]
+    text, letters = part.text, tokenizers.src.letters(part.text)
     said = torch.tensor([count > 0 for count in letters], device=attention.device)  # no tag, no </s>
     visible = [place for place, char in enumerate(text) if not char.isspace()]
     copied = [pieces[0]]
