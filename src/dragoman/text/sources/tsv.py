@@ -12,7 +12,7 @@ from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.text.lines import find, read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line, say_left_out
-from dragoman.text.sources.files import MAX_WEIGHT, repeated
+from dragoman.text.sources.weights import MAX_WEIGHT, repeated
 
 
 @settings
