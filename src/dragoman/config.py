@@ -56,14 +56,14 @@ def settings(cls: type[T]) -> type[T]:
     return pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=_CONFIG)(cls)  # type: ignore[return-value]
 
 
-_BOOL = "tag:yaml.org,2002:bool"
+_BOOL, _INT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "timestamp"))
 
 
 class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which in addition refuses a key written twice (YAML itself lets the last one win).
 
     True and false are the words of YAML 1.2 alone: `no` is Norwegian. A setting that is true or false takes `no`, too.
-    As in YAML 1.2, 1e-3 is a number.
+    As in YAML 1.2, 1e-3 is a number, and 12:30, 010 and 2026-11-30 are texts: names of runs.
     """
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -82,10 +82,11 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.yaml_implicit_resolvers = {
-    letter: [one for one in resolvers if one[0] != _BOOL]
+    letter: [one for one in resolvers if one[0] not in (_BOOL, _INT, _DATE)]
     for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(_BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_implicit_resolver(_INT, re.compile("[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
 )
@@ -146,8 +147,9 @@ def override(
     >>> override({"training": {"max_steps": 100}}, ["training.max_steps=200", "model.position={type: learned}"])
     {'training': {'max_steps': 200}, 'model': {'position': {'type': 'learned'}}}
     """
-    result = copy.deepcopy(dict(data))
+    result = dict(data)
     paths = [text.partition("=")[0].strip().lstrip("+") for text in overrides]  # `+key=value` is Hydra's for a new key
+    paths = [re.sub(r"\[(\d+)\]", r".\1", path) for path in paths]  # and `sources[0]` OmegaConf's for an element
     for path, text in zip(paths, overrides, strict=True):
         _, equals, value = text.partition("=")
         if not equals or not path:
@@ -208,12 +210,14 @@ def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> l
 
 
 def _place(data: dict[str, Any], parents: Sequence[str], text: str) -> Any:
-    """The mapping or list below these keys, made where there is none."""
+    """The mapping or list below these keys, made where there is none; what stands on the way is copied, as a part of a
+    YAML file may stand in several places (`*name`)."""
     place: Any = data
     for parent in parents:
         key = _key(place, parent, text)
         if isinstance(place, dict) and not isinstance(place.get(key), dict | list):
             place[key] = {}
+        place[key] = copy.copy(place[key])
         place = place[key]
     return place
 

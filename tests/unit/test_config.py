@@ -262,8 +262,8 @@ def test_changes_are_told_by_dotted_key_none_for_a_side_without_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: 2024-13-45", "a: " + "9" * 5000, "a: !!int x", "a: !!bool x", "a: !!map [a]", "a: !!set [x]",
-             "a: !!timestamp x", "a: !!float x", "!!map abc"]
+    "text", ["a: !!timestamp 2024-13-45", "a: " + "9" * 5000, "a: !!int x", "a: !!bool x", "a: !!map [a]",
+             "a: !!set [x]", "a: !!timestamp x", "a: !!float x", "!!map abc"]
 )  # fmt: skip
 def test_values_that_are_none_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "recipe.yaml").write_text(text + "\n", encoding="utf-8")

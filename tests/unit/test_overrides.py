@@ -190,3 +190,41 @@ def test_what_the_reading_tour_advises_to_try_builds(change: str, tmp_path: Path
     changed, before = (recipes.load(DEMO, [*own, f"run_dir={tmp_path}"]) for own in ([change], []))
     assert dataclasses.asdict(changed) != dataclasses.asdict(before)
     assert recipes.check_start(changed) > 1e4
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("run_dir=log/epoch=999-step=87999", "run_dir", "log/epoch=999-step=87999"),  # hydra#266, hydra#1577
+        ("run_dir=mlx5_0:1,mlx5_3:1", "run_dir", "mlx5_0:1,mlx5_3:1"),  # cloudai#557
+        ("run_dir=2026-11-30", "run_dir", "2026-11-30"),
+        ("run_dir=12:30", "run_dir", "12:30"),
+        ("run_dir=010", "run_dir", "010"),
+        ("training.best_by=[bleu, chrf]", "training.best_by", ["bleu", "chrf"]),  # hydra#836
+        ("training.schedule.lr=1e-6", "training.schedule.lr", 1e-6),  # hydra#999
+        ("training.schedule.lr=5E-9", "training.schedule.lr", 5e-9),
+        ("training.max_steps=1.0", "training.max_steps", 1),  # fairseq#2935
+        ("corpus.test.a.sources[1].src=c", "corpus.test.a.sources.1.src", "c"),  # omegaconf#179, oumi#1430
+    ],
+)
+def test_overrides_of_other_programs_reports(text: str, key: str, value: Any) -> None:
+    data = {"run_dir": "run", "corpus": BARE["translation"] | {"test": {"a": {"type": "mix", "sources": [FILES] * 2}}}}
+    found: Any = config.to_dict(config.parse(recipes.JOBS["translation"].settings, config.override(data, [text])))
+    for part in key.split("."):
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    assert found == value
+
+
+def test_a_part_that_a_file_names_twice_is_changed_in_one_place() -> None:
+    data = config.from_yaml("corpus: {train: &pairs {type: files, src: a, tgt: b}, valid: *pairs}", "recipe.yaml")
+    changed = config.override(data, ["corpus.train.src=c"])
+    assert (changed["corpus"]["train"]["src"], changed["corpus"]["valid"]["src"]) == ("c", "a")
+    assert data["corpus"]["train"]["src"] == "a"
+
+
+def test_overrides_from_python_keep_their_kinds() -> None:  # SkyRL#1962
+    given = {"init_from": None, "run_dir": "1e5", "corpus": {"src_lang": "null"}, "training.best_by": ["bleu"]}
+    changed = config.override({}, config.as_overrides(given))
+    assert changed == {
+        "init_from": None, "run_dir": "1e5", "corpus": {"src_lang": "null"}, "training": {"best_by": ["bleu"]}
+    }  # fmt: skip

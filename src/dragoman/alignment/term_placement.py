@@ -212,7 +212,7 @@ def _searched_for(
     unsure = [] if part.prefix else [term for term in missing if term in writable]
     named = {WarningKind.TERM_OUT_OF_PLACE: unsure, WarningKind.TERM_LEFT_OUT: lost}
     warnings = tuple(Warning(kind, _named(of_kind)) for kind, of_kind in named.items() if of_kind)
-    return [replace(item, warnings=warnings) for item in searching.ranked(found)]
+    return [replace(item, warnings=warnings) for item in searching.ranked(found, part)]
 
 
 def _named(terms: Sequence[Found]) -> str:

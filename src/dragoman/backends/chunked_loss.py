@@ -21,7 +21,7 @@ and four times with teachers."""
 def token_loss(
     logits: Float[Tensor, "batch tgt_len vocab"],
     tgt_out: Int[Tensor, "batch tgt_len"],
-    tgt_mask: Bool[Tensor, "batch tgt_len"],
+    tgt_mask: Bool[Tensor, "batch tgt_len"] | Float[Tensor, "batch tgt_len"],
     label_smoothing: float = 0.0,
     *,
     in_place: bool = False,
@@ -70,7 +70,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         gradient = None
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
-        if gradient is not None and in_place and not teachers and _has_kernel(logits):
+        if gradient is not None and in_place and not teachers and mask.dtype == torch.bool and _has_kernel(logits):
             from dragoman.backends.cpu_bf16 import kernels
 
             losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)

@@ -53,6 +53,7 @@ By = Annotated[
 Checks = Annotated[
     bool, typer.Option("--checks/--no-checks", help="Look for shifted, swapped, cut, copied lines first.")
 ]
+Join = Annotated[bool, typer.Option("--join", help="Join `@@ ` of subword-nmt and `▁` of SentencePiece in both first.")]
 Tokenizer = Annotated[
     str | None,
     typer.Option(
@@ -94,6 +95,7 @@ def evaluate(
     by: By = None,
     training_text: TrainingText = None,
     checks: Checks = True,
+    join: Join = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     tokenize: Tokenizer = None,

@@ -183,6 +183,9 @@ JsonInput = Annotated[
 Alignments = Annotated[
     bool, typer.Option("--alignments", help="Add which word comes from which: `text ||| 0-0 1-2` (or in --json).")
 ]
+MosesForm = Annotated[
+    bool, typer.Option("--moses", help="Lists as Moses and Marian write them: `0 ||| text ||| F0= -1.2 ||| -0.3`.")
+]
 Mbr = Annotated[
     list[Path] | None,
     typer.Option(
@@ -264,6 +267,7 @@ def translate(
     as_json: AsJson = False,
     json_input: JsonInput = False,
     alignments: Alignments = False,
+    moses: MosesForm = False,
     ensemble: Ensemble = None,
     datastore: Datastores = None,
     mbr: Mbr = None,
@@ -288,7 +292,7 @@ def translate(
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
-    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments), json_input),
+    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments, moses), json_input),
          Blocks(bulk, shard, ray), choices)  # fmt: skip
 
 
@@ -320,6 +324,7 @@ class Blocks(NamedTuple):
 
 def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
     """Translate a file of lines in blocks, files, or lines. Raises DragomanError for what does not go together."""
+    _refuse("with --json it is JSON", moses=lines.form.as_json and lines.form.moses)
     if blocks.bulk or any(path.suffix in COMPRESSIONS for path in paths):
         _refuse("does not go with --bulk", prefix=options.prefix, input=lines.input, resume=files.resume,
                 context=options.context == "previous", json_input=lines.are_objects)  # fmt: skip

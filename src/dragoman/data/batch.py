@@ -60,6 +60,7 @@ class Batch(Movable):
     num_src_tokens: int
     """Real source tokens, </s> included."""
     alignment: Float[Tensor, "batch tgt_len src_len"] | None = None  #: Links of `training/guided_alignment.py`.
+    weights: Float[Tensor, " batch"] | None = None  #: The multiplier of each pair's loss; None: 1.
 
     def __len__(self) -> int:
         return len(self.src)

@@ -16,7 +16,7 @@ from dragoman.text.corpus import MixSource
 from dragoman.text.lines import find, read_lines
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.exchange import EntriesSource, TmxSource
-from dragoman.text.sources.files import repeated
+from dragoman.text.sources.weights import repeated
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair
 

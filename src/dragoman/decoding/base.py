@@ -14,7 +14,7 @@ from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
-from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
+from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step, WordPenalty
 
 TIES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -44,6 +44,10 @@ class DecodingConfig:
     min_length: int = Field(default=0, ge=0, le=100_000)  #: Shortest translation, `</s>` not counted. [tokens]
     n_best: int = Field(default=1, ge=1)  #: Translations given for each sentence.
     ban_unk: bool = True  #: Never write `<unk>`.
+    replace_unk: bool = False
+    """With `ban_unk: false`: in the place of each `<unk>` write the source word that the model looked at most."""
+    phrase_table: str | None = None
+    """With `replace_unk`: a file of lines `source|||target`; a word that it has is written as its target."""
     no_repeat_ngram: int = Field(default=0, ge=0)
     """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
     no_source_ngram: int = Field(default=0, ge=0)
@@ -51,6 +55,8 @@ class DecodingConfig:
     [tokens]"""
     repetition_penalty: float = Field(default=1.0, ge=1.0, le=1000.0)
     """Multiplier of the log probability of tokens already written; 1: none."""
+    word_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
+    """Log probability that each token loses, `</s>` too, before the length penalty divides, as in Marian. [nats]"""
     stopping: Literal["exact", "likely", "full", "first"] = "exact"
     """When the beam of a sentence is done. `exact`: nothing that may still come can be better than its best. `likely`:
     `beam_size` hypotheses are finished, and none that goes on is as good as they are at its length of now. `full`:
@@ -90,6 +96,12 @@ class DecodingConfig:
             raise ValueError(f"diversity_groups {self.diversity_groups}: nothing keeps them apart; set diversity")
         if self.beam_size % self.diversity_groups:
             raise ValueError(f"beam_size {self.beam_size}: no multiple of diversity_groups {self.diversity_groups}")
+        if self.replace_unk and self.ban_unk:
+            raise ValueError("replace_unk: `<unk>` is never written with ban_unk; set ban_unk to false")
+        if self.phrase_table and not self.replace_unk:
+            raise ValueError("phrase_table is for the words of replace_unk: set that to true")
+        if self.word_penalty and self.sampling is not None:
+            raise ValueError("word_penalty is of what is searched for, and sampling draws instead: set it to 0")
         if self.patience != 1.0 and self.stopping not in ("likely", "full"):
             raise ValueError(f"patience is of stopping likely or full, and it is {self.stopping}: set patience to 1")
 
@@ -105,6 +117,8 @@ class DecodingConfig:
             rules.append(RepetitionPenalty(self.repetition_penalty))
         if self.no_repeat_ngram:
             rules.append(NoRepeatNgram(self.no_repeat_ngram))
+        if self.word_penalty:
+            rules.append(WordPenalty(self.word_penalty))
         return rules
 
 

@@ -62,6 +62,16 @@ class RepetitionPenalty:
 
 
 @dataclass(frozen=True)
+class WordPenalty:
+    """Each token loses `penalty` nats: so (log prob - penalty * length) / divisor(length) ranks the hypotheses."""
+
+    penalty: float
+
+    def __call__(self, step: Step) -> None:
+        step.log_probs.sub_(self.penalty)
+
+
+@dataclass(frozen=True)
 class Ban:
     """Sequences of tokens that may not be written."""
 

@@ -1,7 +1,7 @@
 """An output of a test set, judged: its faults first, then its figures by the metrics asked for, whole and in parts."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from dragoman.quality.output_checks import Finding, check_output, leaks
 from dragoman.quality.scores import USUAL, Scores, scores_of
 from dragoman.quality.slices import slices
 from dragoman.quality.test_set import TestSet, read_hypotheses
+from dragoman.quality.text_forms import joined
 from dragoman.text.lines import find, read_lines
 
 
@@ -30,6 +31,7 @@ class Judging:
     resamples: int = 0
     training_text: tuple[Path, ...] = ()
     training: Callable[[], Iterable[str] | None] | None = None
+    join: bool = False  #: Join the pieces of other systems' output, and of references, first.
 
     def built(
         self, tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False, system: str = ""
@@ -44,6 +46,9 @@ class Judging:
 
     def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
         """The figures of an output. Its faults are said on standard error first: figures may mean nothing then."""
+        if self.join:
+            references = [list(map(joined, lines)) for lines in test.references]
+            test, hypotheses = replace(test, references=references, files=None), list(map(joined, hypotheses))
         faults = self.faults(test, hypotheses)
         if why := unsplit(test, metrics):
             say(f"warning: {test.name}: {why}")

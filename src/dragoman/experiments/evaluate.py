@@ -45,6 +45,7 @@ class Options:
     by: Names = ()  # type: ignore[assignment]  #: Parts to score by themselves.
     training_text: Paths = ()  # type: ignore[assignment]  #: Source side of the training text.
     checks: bool = True  #: Look for faults first.
+    join: bool = False  #: Join `@@ ` and `▁` pieces first.
     beam_size: int | None = None  #: Of the search.
     length_penalty: float | None = None  #: Its exponent.
     tokenize: str | None = None  #: BLEU's tokenizer.
@@ -86,7 +87,7 @@ def evaluate(
         "by": tuple(chosen.by),
         "training_text": tuple(chosen.training_text),
     }
-    judging = Judging(**kinds, checks=chosen.checks, resamples=RESAMPLES * chosen.confidence)
+    judging = Judging(**kinds, checks=chosen.checks, join=chosen.join, resamples=RESAMPLES * chosen.confidence)
     scoring = _given(tokenize=chosen.tokenize, lowercase=chosen.lowercase)
     sets = _sets(chosen)
     with TemporaryDirectory(prefix="dragoman-") as folder:

@@ -195,7 +195,7 @@ class Engine:
 def _decoding_problems(decoding: DecodingConfig) -> list[str]:
     found = [
         f"decoding.{name} is not in its generation config: leave it at {getattr(DecodingConfig(), name)}"
-        for name in ("coverage_penalty", "diversity", "no_source_ngram", "patience", "sampling", "mbr")
+        for name in ("coverage_penalty", "diversity", "no_source_ngram", "patience", "sampling", "mbr", "word_penalty")
         if getattr(decoding, name) != getattr(DecodingConfig(), name)
     ]
     if decoding.stopping not in EARLY_STOPPING:

@@ -44,7 +44,7 @@ PYTHON = "DRAGOMAN_MARIAN"
 """Environment variable: the Python that has pymarian, which is large; without it, the one that runs Dragoman."""
 NEVER = -50.0
 """A bias below which an entry has no part in the normaliser in float32."""
-FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "n_best", "ban_unk")
+FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "n_best", "ban_unk", "word_penalty")
 """The settings of a search that are followed; any other one must be left at its default."""
 
 
@@ -141,7 +141,7 @@ def search_settings(decoding: DecodingConfig) -> dict[str, Any]:
     return {
         "beam-size": followed.beam_size,
         "normalize": penalty.alpha if isinstance(penalty, AveragePenalty) else 0.0,
-        "word-penalty": 0.0,
+        "word-penalty": followed.word_penalty,
         "max-length-factor": followed.max_length_ratio,
         "allow-unk": not followed.ban_unk,
     }

@@ -291,7 +291,7 @@ def _decoding(described: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     numbers = {
         name: float(value)
-        for name in ("beam-size", "normalize", "max-length-factor")
+        for name in ("beam-size", "normalize", "word-penalty", "max-length-factor")
         if isinstance(value := described.get(name), int | float) and not isinstance(value, bool) and value >= 0
     }
     if numbers.get("beam-size", 0.0) >= 1:
@@ -299,6 +299,8 @@ def _decoding(described: dict[str, Any]) -> dict[str, Any]:
     if "normalize" in numbers:
         alpha = numbers["normalize"]
         found["length_penalty"] = {"type": "average", "alpha": alpha} if alpha else {"type": "none"}
+    if "word-penalty" in numbers:
+        found["word_penalty"] = numbers["word-penalty"]
     if "max-length-factor" in numbers:
         found |= {"max_length_ratio": numbers["max-length-factor"], "max_length_extra": 0}
     if described.get("allow-unk") is True:

@@ -31,9 +31,9 @@ def score(
     for (_, tgt), values in zip(encoded, token_log_probs(translator, encoded), strict=True):
         values[:given] = [0.0] * given  # as in a search: a tag is not said
         pieces = [*translator.tokenizers.tgt.pieces(tgt), SPECIALS[EOS_ID]]
-        total = sum(values)
-        divisor = translator.decoding.length_penalty.divisor(len(values))
-        results.append(Scored(total / divisor, total, list(zip(pieces, values, strict=True))))
+        total, decoding = sum(values), translator.decoding
+        score = (total - decoding.word_penalty * len(values)) / decoding.length_penalty.divisor(len(values))
+        results.append(Scored(score, total, list(zip(pieces, values, strict=True))))
     return results
 
 

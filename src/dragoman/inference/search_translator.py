@@ -27,6 +27,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
 from dragoman.inference.translation import Part, Reranker, Translation
+from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
@@ -240,7 +241,7 @@ class SearchTranslator:
         begin = prefixes if prefixes is not None else [""] * len(sentences)
         parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
-        ranked = list(map(self.ranked, self.free_hypotheses(whole)))
+        ranked = list(map(self.ranked, self.free_hypotheses(whole), whole))
         if self.glossary is not None and self.place_terms is not None:
             ranked = self.place_terms(self, self.glossary, whole, ranked)
         results = iter(ranked)
@@ -338,9 +339,14 @@ class SearchTranslator:
             read=read if parts[0].read else None,
         )
 
-    def ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
-        """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it."""
-        texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
+    def ranked(self, hypotheses: Sequence[Hypothesis], part: Part | None = None) -> list[Translation]:
+        """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it. `part`: their
+        source, where unknown words are to be replaced."""
+        if part is not None and self.decoding.replace_unk:
+            read, table = part._replace(text=self.annotate(part.text)), self.decoding.phrase_table
+            texts = [without_unknown(self.model, self.tokenizers, read, item, table) for item in hypotheses]
+        else:
+            texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
         found: dict[str, Translation] = {}
         for text, item in sorted(zip(texts, hypotheses, strict=True), key=lambda pair: -pair[1].score):
             found.setdefault(text, Translation(text, item.score, item.log_prob))

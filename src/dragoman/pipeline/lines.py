@@ -55,6 +55,7 @@ class Form:
 
     as_json: bool = False
     alignments: bool = False
+    moses: bool = False  #: Of Moses and Marian: lines from 0, the score of the model before that of the list.
 
     def text(self, pipeline: Pipeline, line: int, src: str, found: Sequence[Translation]) -> str:
         """The output for line number `line`, from 1, with its line ends."""
@@ -64,6 +65,9 @@ class Form:
         rows = []
         for place, item in enumerate(found):
             columns = [item.text, *links[place : place + 1]]
+            if self.moses:
+                rows.append([str(line - 1), item.text, f"F0= {item.log_prob:.4f}", f"{item.score:.4f}", *columns[1:]])
+                continue
             rows.append([str(line), *columns, f"{item.score:.4f}"] if pipeline.n_best > 1 else columns)
         return "".join(" ||| ".join(columns) + "\n" for columns in rows)
 

@@ -25,6 +25,15 @@ FORMATS = (
 """Of lines that hold more than a translation: their beginning, what they are, and how to come to the text."""
 
 
+def joined(line: str) -> str:
+    """A line whose pieces of subword-nmt or SentencePiece are joined to words; one of words as it is.
+
+    >>> joined("a coff@@ ee"), joined("▁a ▁coff ee ▁."), joined("a coffee .")
+    ('a coffee', 'a coffee .', 'a coffee .')
+    """
+    return line.replace(" ", "").replace("▁", " ").strip() if "▁" in line else re.sub("@@(?: |$)", "", line)
+
+
 def forms_of(text: str) -> list[str]:
     """The names of the forms that a line shows.
 

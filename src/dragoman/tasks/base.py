@@ -5,7 +5,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
@@ -33,7 +33,14 @@ from dragoman.tasks import adapter
 from dragoman.tasks.adapter import LoraConfig
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
-from dragoman.tasks.time_budget import ANNEALED, validated_by_the_clock, with_epochs, with_steps, with_steps_of_run
+from dragoman.tasks.time_budget import (
+    ANNEALED,
+    validated_by_the_clock,
+    with_batch_of_run,
+    with_epochs,
+    with_steps,
+    with_steps_of_run,
+)
 from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.lines import check_is_file, container
 from dragoman.text.sources.base import files_of
@@ -43,7 +50,7 @@ from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.optim import frozen_parameters
 from dragoman.training.pace import PACE, Budget
-from dragoman.training.preflight import Estimate, preflight
+from dragoman.training.preflight import Estimate, fitting_batch_tokens, preflight
 from dragoman.training.state import is_out_of_patience
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
@@ -153,7 +160,7 @@ class Job(ABC):
     """After `prepare`, of a task that reads text."""
 
     def __init__(self, recipe: Any, ranks: Ranks | None = None) -> None:
-        self.recipe = recipe
+        self.recipe = with_batch_of_run(recipe)
         self.run_dir = Path(recipe.run_dir)
         self.ranks = ranks or Ranks()
         """The processes that carry it out together, this one among them."""
@@ -334,6 +341,12 @@ class Job(ABC):
         trainer = self.trainer(step, log)
         if path and self._is_done(path, trainer.pace.end):
             return trainer, self._end_again(trainer, path)
+        if path is None and self.recipe.training.workspace is not None:
+            tokens = ranks.broadcast(lambda: fitting_batch_tokens(trainer))
+            self._change(replace(self.recipe, training=replace(self.recipe.training, batch_tokens=tokens)))
+            del step, trainer  # their memory is free before others take it
+            step = self.training_step()
+            trainer = self.trainer(step, log)
         say("trying the largest batch, some steps, a validation and a checkpoint")
         busy = other_busy_threads()
         took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
@@ -480,14 +493,18 @@ class Job(ABC):
                 "further)",
                 "give a longer `budget`",
             )
-        self.recipe = with_steps(self.recipe, steps)
+        self._change(with_steps(self.recipe, steps))
         if training.schedule.type not in ANNEALED:
             say(
                 f"training.schedule.type={training.schedule.type} does not fall to 0 at the end, as linear or cosine do"
             )
+
+    def _change(self, recipe: Any) -> None:
+        """Go on by another recipe, which the run directory keeps."""
+        self.recipe = recipe
         if self.ranks.is_first:
             with writing(self.run_dir):
-                atomic_io.replace_text(self.run_dir / CONFIG, config.to_yaml(self.recipe))
+                atomic_io.replace_text(self.run_dir / CONFIG, config.to_yaml(recipe))
 
     def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:
         """Seconds for the test sets and the report, if validations take so many times longer than was estimated."""

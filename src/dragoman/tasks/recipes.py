@@ -152,7 +152,7 @@ def check_start(recipe: Any) -> int:
         if isinstance(part, PairSource) and not isinstance(part, StreamSource):  # a pipe is read once
             next(part.pairs(), None)
     if checkpoint.list_checkpoints(carried.run_dir):
-        require_same_run(carried.run_dir, recipe, carried.identity())
+        require_same_run(carried.run_dir, carried.recipe, carried.identity())
     place = next(path for path in (carried.run_dir, *carried.run_dir.absolute().parents) if path.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise Error.CANNOT_WRITE("no folder that can be written to", ANOTHER, file=place)

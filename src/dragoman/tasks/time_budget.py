@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import config
+from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.training.schedules import NoamConfig
@@ -25,6 +26,14 @@ def validated_by_the_clock(recipe: Any, seconds: float) -> Any:
     if training.validate_seconds is None:
         training = replace(training, validate_seconds=min(VALIDATE_SECONDS, seconds / VALIDATIONS))
     return replace(recipe, training=training)
+
+
+def with_batch_of_run(recipe: Any) -> Any:
+    """The recipe with the `batch_tokens` that its run has found, if it has begun."""
+    if recipe.training.workspace is None or not checkpoint.list_checkpoints(Path(recipe.run_dir)):
+        return recipe
+    begun = read_yaml(Path(recipe.run_dir) / CONFIG)["training"]
+    return replace(recipe, training=replace(recipe.training, batch_tokens=begun["batch_tokens"]))
 
 
 def with_epochs(recipe: Any, steps_per_epoch: int) -> Any:

@@ -27,6 +27,7 @@ Texts = Callable[[], Iterator[str]]
 
 def expected_vocabulary(tokenizer: Any) -> int:
     """The size that a tokenizer's settings ask for; a vocabulary without a limit counts as 1,000."""
+    tokenizer = getattr(tokenizer, "inner", tokenizer)
     size = tokenizer.check() if isinstance(tokenizer, FromFiles) else getattr(tokenizer, "vocab_size", None)
     return int(size or 1000)
 

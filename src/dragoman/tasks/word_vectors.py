@@ -5,6 +5,7 @@ from typing import Any
 from dragoman.config import settings
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.text.tokenizers.base import Tokenizer
+from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.words import JOINER
 from dragoman.text.vectors import read_vectors
 
@@ -18,17 +19,25 @@ class VectorsConfig:
 
 
 def require_words(tokenizer: Any) -> None:
-    """Raises ValueError when the settings `tokenizer` do not cut text into words."""
-    if tokenizer.type not in ("words", "whitespace"):
-        raise ValueError(f"vectors are of words, but tokenizer.type is {tokenizer.type}: take words")
+    """Raises ValueError when the settings `tokenizer` have no pieces that are words."""
+    tokenizer = getattr(tokenizer, "inner", tokenizer)
+    if tokenizer.type not in ("words", "whitespace", "sentencepiece", "pieces", "subword_nmt"):
+        raise ValueError(f"vectors are of words, but tokenizer.type is {tokenizer.type}: take words or sentencepiece")
 
 
 def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: VectorsConfig) -> None:
     """Put the vectors of the words that the file has into `embedding`; other words keep theirs.
 
+    A piece of a word gets the vector of a file of pieces (`▁un`, `un@@`), or else one that begins a word, as far as
+    it is one by itself, that of the word.
+
     Raises DragomanError when the file cannot be read or its vectors have another size.
     """
-    words = {row: piece.strip(JOINER) for row, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size)))}
-    found = read_vectors(vectors.path, {word for word in words.values() if word})
-    embedding.load_vectors({row: found[word] for row, word in words.items() if word in found})
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    words = [
+        list(dict.fromkeys((word, word.removeprefix(WORD_START)))) for word in (one.strip(JOINER) for one in pieces)
+    ]
+    found = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
+    of_pieces = {row: [found[word] for word in of_piece if word in found] for row, of_piece in enumerate(words)}
+    embedding.load_vectors({row: known[0] for row, known in of_pieces.items() if known})
     embedding.embedding.weight.requires_grad_(not vectors.freeze)

@@ -19,13 +19,14 @@ from dragoman.text.lines import kind_of
 from dragoman.text.sources.base import Pair, PairSource, SingleFileSource, SourceList
 from dragoman.text.sources.demo import DemoSource
 from dragoman.text.sources.exchange import PoSource, TmxSource, XliffSource
-from dragoman.text.sources.files import MAX_WEIGHT, FilesSource, repeated
+from dragoman.text.sources.files import FilesSource
 from dragoman.text.sources.jsonl import JsonlSource
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
 from dragoman.text.sources.stream import StreamSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
+from dragoman.text.sources.weights import MAX_WEIGHT, TemperatureWeights, repeated
 
 _Single = (
     FilesSource
@@ -40,27 +41,6 @@ _Single = (
     | ToySource
 )
 SinglePairs = Annotated[_Single, by_type]
-
-
-@settings
-class TemperatureWeights:
-    """Weights by the sizes of the corpora: small ones come more often than once (Arivazhagan et al. 2019, section 4.2).
-
-    A corpus of n pairs has a share of n^(1/T) in an epoch. The largest comes once, so that no pair is left out: 1
-    leaves all as they are, a large T makes them equally frequent; 5 is usual. The corpora are counted first.
-    """
-
-    temperature: float = Field(default=5.0, ge=1)  #: T.
-
-    def passes(self, counts: list[int]) -> list[float]:
-        """Passes over corpora of so many pairs.
-
-        >>> TemperatureWeights(temperature=2.0).passes([10_000, 100])
-        [1.0, 10.0]
-        """
-        largest = max(counts)
-        power = 1.0 - 1.0 / self.temperature
-        return [min(MAX_WEIGHT, (largest / count) ** power) if count else 0.0 for count in counts]
 
 
 @settings
@@ -92,6 +72,12 @@ class MixSource(SourceList, PairSource):
         for part, weight in zip(self.sources, self.passes(), strict=True):
             for pair in repeated(part, ((pair, weight) for pair in part.pairs())):
                 yield pair._replace(line=next(number))
+
+    def with_weights(self) -> Iterator[tuple[Pair, float]]:
+        number = itertools.count(1)
+        for part, weight in zip(self.sources, self.passes(), strict=True):
+            for pair, own in part.with_weights():
+                yield pair._replace(line=next(number)), own * weight
 
     def unweighted(self) -> "MixSource":
         return replace(self, weights=None, sources=[part.unweighted() for part in self.sources])
@@ -131,6 +117,9 @@ class CorpusConfig:
     augment: TextAugmentConfig = field(default_factory=TextAugmentConfig)  #: Messy copies of training pairs.
     context: ContextConfig = field(default_factory=ContextConfig)  #: Sentences before each one, to read with it.
     max_tokens: Annotated[int, Field(ge=1)] = 256  #: Longest side of a pair. [tokens]
+    weights_in: Literal["epoch", "loss"] = "epoch"
+    """Where the weights of training pairs and corpora count: `epoch`: a pair comes as often; `loss`: it comes once, and
+    its loss is multiplied by its weight, as Marian's `--data-weighting` does. The sum is divided by the tokens."""
     longer_pairs: Literal["drop", "cut"] = "drop"
     """Of training and validation: left out, as halves of sentences teach to break off, or their ends cut off."""
     leaks: Literal["keep", "drop"] = "keep"
@@ -141,6 +130,15 @@ class CorpusConfig:
     def __post_init__(self) -> None:
         if self.leaks == "drop" and isinstance(self.train, StreamSource):
             raise ValueError("leaks: a stream is read while it is trained on; leave them out before")
+        if self.weights_in == "loss" and self.trained_on == self.train:
+            raise ValueError("weights_in=loss: no pair of `train` has a weight; give `weights`")
+        if self.weights_in == "loss" and self.context.src:
+            raise ValueError("weights_in=loss: of single sentences; leave out `context`")
+
+    @property
+    def trained_on(self) -> Any:
+        """The training pairs as they come in an epoch."""
+        return self.train.unweighted() if self.weights_in == "loss" else self.train
 
 
 SINGLE_FILES: dict[str, type[SingleFileSource]] = {

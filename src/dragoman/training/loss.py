@@ -39,7 +39,7 @@ def textbook_loss(
 def token_loss(
     logits: Float[Tensor, "batch tgt_len vocab"],
     tgt_out: Int[Tensor, "batch tgt_len"],
-    tgt_mask: Bool[Tensor, "batch tgt_len"],
+    tgt_mask: Bool[Tensor, "batch tgt_len"] | Float[Tensor, "batch tgt_len"],
     label_smoothing: float = 0.0,
     *,
     in_place: bool = False,
@@ -50,14 +50,18 @@ def token_loss(
 
     `in_place`: the logits are not read again, so a fast twin may replace them by the gradient; this one does not.
     `teachers`: the logits of other models for the same tokens. Their mean distribution has the share `weight`.
+    A `tgt_mask` of numbers: what the loss of each token is multiplied by.
     """
-    real = tgt_mask.flatten()
-    logits = logits.flatten(0, 1)[real].float()
-    loss = textbook_loss(logits, tgt_out.flatten()[real], label_smoothing)
+    real = tgt_mask.flatten() > 0
+    logits, targets, counts = logits.flatten(0, 1)[real].float(), tgt_out.flatten()[real], tgt_mask.flatten()[real]
+    if tgt_mask.dtype == torch.bool:
+        loss = textbook_loss(logits, targets, label_smoothing)
+    else:
+        loss = counts @ F.cross_entropy(logits, targets, reduction="none", label_smoothing=label_smoothing)
     if not teachers:
         return loss
     probs = torch.stack([teacher.flatten(0, 1)[real].float().softmax(dim=-1) for teacher in teachers]).mean(dim=0)
-    return (1.0 - weight) * loss - weight * (probs * logits.log_softmax(dim=-1)).sum()
+    return (1.0 - weight) * loss - weight * (counts[:, None] * probs * logits.log_softmax(dim=-1)).sum()
 
 
 def divergence(

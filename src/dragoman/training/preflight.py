@@ -21,7 +21,7 @@ import torch
 from dragoman.backends.compile import uncompiled
 from dragoman.device import available_bytes, peak_bytes, reset_peak
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.progress import size_text
+from dragoman.progress import say, size_text
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.training.loop import Trainer
 from dragoman.training.loss_scale import LossScale
@@ -34,6 +34,9 @@ WARM_UP_STEPS = 2
 """Steps of the trial that are not measured: the first ones prepare what later ones find ready."""
 PREFLIGHT = "preflight"
 """Folder of a run directory for the trial's checkpoint; it is gone when training starts."""
+FIT = 0.8
+"""The share of the memory that is free which the largest batch may take where its size is looked for: batches of other
+shapes leave gaps between them."""
 SPARE = 0.95
 """The share of the memory that is there which a training may take."""
 
@@ -116,13 +119,61 @@ def _largest_batch(trainer: Trainer) -> None:
     largest, available = trainer.task.worst_case_batch(budget), available_bytes(trainer.device)
     # What grows with the batch is what these two differ by; the optimizer will have two moments for each weight.
     each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
-    moments = 2 * sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values())
+    moments = _moments(trainer)
     needed = each * (_positions(largest) - sizes[1]) + moments
     if available is not None and needed > SPARE * available:
         room = sizes[1] + (SPARE * available - moments) / each if each else 0.0
         fits = int(budget * min(1.0, max(0.0, room / _positions(largest))))
         raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
     _forward_backward(trainer, largest)
+
+
+def fitting_batch_tokens(trainer: Trainer) -> int:
+    """The largest `training.batch_tokens` that was tried and whose largest batch keeps to `training.workspace`.
+
+    Trials double the batch, or go as far as memory would last at the rate at which it grew. Raises DragomanError where
+    the smallest does not fit, and where nobody says how much is free.
+    """
+    device, budget = trainer.device, max(1, trainer.config.batch_tokens // 8)
+    limit, batches = _workspace(trainer), [(0, 0, 0)]  # (batch_tokens, positions, bytes)
+    reset_peak(device)
+    before = peak_bytes(device)
+    while True:
+        batch = trainer.task.worst_case_batch(budget)
+        positions = _positions(batch)
+        if positions == batches[-1][1] and budget >= 2 * positions:
+            break  # the whole corpus is in it
+        try:
+            _forward_backward(trainer, batch)
+        except torch.OutOfMemoryError:
+            break
+        if (used := peak_bytes(device) - before) > limit:
+            break
+        each = (used - batches[-1][2]) / (budget - batches[-1][0])
+        batches.append((budget, positions, used))
+        budget = min(2 * budget, budget + int((limit - used) / max(each, 1e-9)))
+        if budget < 1.05 * batches[-1][0]:
+            break
+    found, _, used = batches[-1]
+    if not found:
+        raise Error.OUT_OF_MEMORY(f"training.workspace: {size_text(limit)} are too little for {budget:,} tokens")
+    say(f"training.workspace: batches of training.batch_tokens={found} take {size_text(used)} of {size_text(limit)}")
+    return found
+
+
+def _workspace(trainer: Trainer) -> int:
+    """Bytes that a micro-batch may take."""
+    if (given := trainer.config.workspace) != "auto":
+        return int(given or 0) << 20
+    if (free := available_bytes(trainer.device)) is None:
+        raise Error.UNSUPPORTED("training.workspace=auto: the system does not say what is free", "give it in MiB")
+    sharing = trainer.ranks.world if trainer.device.type == "cpu" else 1
+    return int(FIT * free / sharing) - _moments(trainer)
+
+
+def _moments(trainer: Trainer) -> int:
+    """Bytes of the two moments that an optimizer will have for each weight."""
+    return 2 * sum(tensor.numel() * tensor.element_size() for tensor in checkpoint.weights(trainer.model).values())
 
 
 def _positions(batch: Any) -> int:

@@ -62,6 +62,7 @@ from dragoman.text.tokenizers.pair import (
     TokenizerConfig,
     TokenizerPair,
     load_tokenizers,
+    singles_of,
     with_symbols,
 )
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -120,6 +121,8 @@ class TranslationRecipe(RecipeSettings):
             if not all(0 <= number < size for number, size in zip(head, sizes, strict=True)):
                 last = [size - 1 for size in sizes]
                 raise ValueError(f"model.alignment_head={list(head)}: the last layer and head are {last}")
+        if self.training.r_drop and self.corpus.weights_in == "loss":
+            raise ValueError("corpus.weights_in=loss and training.r_drop: choose one of them")
         if self.guided_alignment.type != "none":
             self._check_guide()
         if self.training.max_epochs and isinstance(self.corpus.train, StreamSource):
@@ -129,6 +132,10 @@ class TranslationRecipe(RecipeSettings):
                 raise ValueError(
                     "corpus.augment.tags, terms, fuzzy, corpus.context: a stream is read while it is trained on; train "
                     "on files"
+                )
+            if self.corpus.context.src and self.training.workspace is not None:
+                raise ValueError(
+                    "corpus.context: what is read with a sentence goes by batch_tokens; leave out workspace"
                 )
             if self.corpus.context.src and getattr(self.tokenizer, "languages", None):
                 raise ValueError("corpus.context: a document is of one direction; train on two languages")
@@ -150,8 +157,7 @@ class TranslationRecipe(RecipeSettings):
             raise ValueError("guided_alignment: a stream is read while it is trained on; train on files")
         if isinstance(train, MixSource) and train.weights and self.guided_alignment.type == "pharaoh":
             raise ValueError("guided_alignment.type=pharaoh: give a weighted mix no weights, or take type=lexical")
-        sides = [getattr(self.tokenizer, side, self.tokenizer) for side in ("src", "tgt")]
-        if any(getattr(side, "sampling", 0.0) for side in sides):
+        if any(getattr(side, "sampling", 0.0) for side in singles_of(self.tokenizer)):
             raise ValueError("guided_alignment: with tokenizer.sampling the pieces change, and links are of pieces")
 
 
@@ -214,7 +220,7 @@ class TranslationJob(Job):
             self.claim()
             split, train_source = self._begin_stream(corpus.train)
         else:
-            split, train_source = "train", corpus.train
+            split, train_source = "train", corpus.trained_on
             plain: Any = train_source
             if isinstance(augment, Annotator):
                 plain = changed_pairs(train_source, augment.without_tags)
@@ -246,7 +252,7 @@ class TranslationJob(Job):
         """The training pairs behind the sentences before them."""
         corpus = self.recipe.corpus
         left_out = (left_out_of(self.run_dir / "prepared") or {}) if corpus.leaks == "drop" else {}
-        numbered = enumerate(places(corpus.train, corpus.context.documents))
+        numbered = enumerate(places(corpus.trained_on, corpus.context.documents))
         where = np.array([place for number, place in numbered if number not in left_out], dtype=np.int64)
         longest = min(corpus.max_tokens, self.recipe.training.batch_tokens - 1)
         found = CorpusInContext(train, where[train.lines - 1], corpus.context, self.tokenizers, longest)
@@ -335,9 +341,25 @@ class TranslationJob(Job):
             augment=self._augment_that_fits(),
             origin=_origin(recipe.corpus.train),
             unit="pair" if isinstance(recipe.corpus.train, MixSource) or recipe.corpus.context.src else "line",
+            weights=self._weights(),
             ranks=self.ranks,
             stream=blocks,
         )
+
+    def _weights(self) -> np.ndarray | None:
+        """The multiplier of each training pair's loss, by its line; None: 1 for all."""
+        corpus: Any = self.recipe.corpus
+        if corpus.weights_in == "epoch":
+            return None
+        weights = np.zeros(int(self.train.lines.max()) + 1, dtype=np.float32)
+        for pair, weight in corpus.train.with_weights():
+            if pair.line < len(weights):  # those behind it were dropped
+                weights[pair.line] = weight
+        if not weights[self.train.lines].any():
+            raise Error.EMPTY(
+                "no pair that is left has a weight above 0", "raise its weights", file=_origin(corpus.train)
+            )
+        return weights
 
     def _orders(self) -> Path:
         """The folder for orders of the corpus as it is stored now; those of another one are dropped."""
@@ -524,7 +546,7 @@ class TranslationJob(Job):
 
     def _training_sources(self) -> Iterator[str] | None:
         """The source lines that were trained on, the first million at most; None where they are not there any more."""
-        source = self.recipe.corpus.train
+        source = self.recipe.corpus.trained_on
         if isinstance(source, StreamSource):
             return None
         try:

@@ -4,14 +4,14 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dragoman.data.batch import Batch, collate
+from dragoman.data.batch import Batch, Ids, collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.eval_batches import eval_batches
 from dragoman.data.random import hash64
@@ -58,6 +58,8 @@ class TranslationTask(Planned):
     origin: str = "the training corpus"
     unit: str = "line"
     """The files that hold the training pairs, and the unit of them that `describe` numbers."""
+    weights: np.ndarray | None = None
+    """The multiplier of each pair's loss by the pair's line; None: 1."""
     ranks: Ranks = field(default_factory=Ranks)
     stream: StreamBlocks | None = None
     """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
@@ -96,11 +98,12 @@ class TranslationTask(Planned):
             loss = r_drop_loss(forward, batch.tgt_out, batch.tgt_mask, label_smoothing, self.r_drop, self.losses)
             passes = 2
         else:
+            counts = batch.tgt_mask if batch.weights is None else batch.tgt_mask * batch.weights[:, None]
             taught = self.teachers.logits(*inputs) if model.training else []
             loss = self.losses.token_loss(
                 forward(),
                 batch.tgt_out,
-                batch.tgt_mask,
+                counts,
                 label_smoothing,
                 in_place=True,
                 teachers=taught,
@@ -165,7 +168,7 @@ class TranslationTask(Planned):
         several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
-            return [self.guide.guided(collate(corpus.pairs(rows), rows), corpus)]
+            return [self._batch(corpus.pairs(rows), rows, corpus)]
         pairs = []
         for row, (src_ids, tgt_ids) in zip(rows, corpus.pairs(rows), strict=True):
             # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
@@ -175,7 +178,13 @@ class TranslationTask(Planned):
             pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
         parts = eval_batches(widest, self.plan.batch_tokens)
-        return [self.guide.guided(collate([pairs[at] for at in part], rows[part]), corpus) for part in parts]
+        return [self._batch([pairs[at] for at in part], rows[part], corpus) for part in parts]
+
+    def _batch(self, pairs: Sequence[tuple[Ids, Ids]], rows: np.ndarray, corpus: IdCorpus) -> Batch:
+        batch = self.guide.guided(collate(pairs, rows), corpus)
+        if self.weights is None:
+            return batch
+        return replace(batch, weights=torch.from_numpy(self.weights[corpus.lines[rows]]))
 
     def _augmented(self, src: list[int], tgt: list[int], rng: random.Random) -> tuple[list[int], list[int]]:
         """The ids of the pair's text as `corpus.augment` changes it; the same ids where some of it has none."""

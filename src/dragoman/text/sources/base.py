@@ -64,6 +64,10 @@ class PairSource(Source, ABC):
         """The same pairs, each of them once."""
         return self
 
+    def with_weights(self) -> Iterator[tuple[Pair, float]]:
+        """Those of `unweighted`, each with its weight."""
+        return ((pair, 1.0) for pair in self.pairs())
+
 
 class SingleFileSource(PairSource):
     """Pairs in one file, `path`, which is looked for at once and read as the pairs are asked for."""

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.errors import Error
-from dragoman.text.lines import read_lines
+from dragoman.text.lines import find, read_lines
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line, say_left_out
-from dragoman.text.sources.files import MAX_WEIGHT, repeated
+from dragoman.text.sources.weights import MAX_WEIGHT, repeated
 
 
 @settings
@@ -28,7 +28,7 @@ class TsvSource(SingleFileSource):
     min_score: float | None = None  #: The least score of a pair that is read.
     document_column: Annotated[int, Field(ge=1)] | None = None
     """Column that names the document of a pair, for `corpus.context`; null: the file is one."""
-    weighted: bool = False  #: The score is also how often the pair comes in an epoch (0.5: in every other).
+    weighted: bool = False  #: The score is also the weight of the pair (`corpus.weights_in`).
 
     def __post_init__(self) -> None:
         if self.src_column == self.tgt_column:
@@ -39,6 +39,9 @@ class TsvSource(SingleFileSource):
     def read(self, path: Path) -> Iterator[Pair]:
         kept = self._high(path)
         return repeated(self, kept) if self.weighted else (pair for pair, _ in kept)
+
+    def with_weights(self) -> Iterator[tuple[Pair, float]]:
+        return ((pair, score if self.weighted else 1.0) for pair, score in self._high(find(self.path)))
 
     def unweighted(self) -> "TsvSource":
         return replace(self, weighted=False)

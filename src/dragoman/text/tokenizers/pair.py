@@ -2,7 +2,8 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +14,7 @@ from pydantic import Discriminator, Tag
 
 from dragoman.config import parse, settings, tag, to_dict
 from dragoman.errors import DragomanError, Error, writing
-from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.runs.atomic_io import read_bytes, read_json, write_json
 from dragoman.text.lines import find
 from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
@@ -21,6 +22,7 @@ from dragoman.text.tokenizers.characters import CharactersConfig, CharactersToke
 from dragoman.text.tokenizers.from_files import FromFiles, HubFile, SentencePieceFile, WhitespaceFile
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import TGT, LanguageTags, bare, tag_of
+from dragoman.text.tokenizers.moses import MAX_BYTES, Moses, library
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.subword_nmt import SubwordNmtConfig, SubwordNmtTokenizer
@@ -57,12 +59,80 @@ SingleConfig = Annotated[_Single, Discriminator(_kind)]
 
 
 @settings
+class MosesConfig:
+    """Moses' scripts before another tokenizer, undone in translations: needs the extra dragoman[moses] (sacremoses).
+
+    CTranslate2's and ONNX models get tokens, as from any tokenizer; other exports have no place for it.
+    """
+
+    type: Literal["moses"] = "moses"
+    inner: SingleConfig  #: The tokenizer of the text whose tokens stand between spaces.
+    language: str = "en"  #: Whose abbreviations and apostrophes are known.
+    punctuation: bool = True  #: Normalise punctuation (`normalize-punctuation.perl`); this is not undone.
+    truecase: bool | str = False
+    """Words at the beginning of sentences get the letters that they mostly have: learnt from the training text, or a
+    file of `train-truecaser.perl`. In translations sentences begin with a capital."""
+    lowercase: bool = False  #: Lower-case the text (`lowercase.perl`); this is not undone.
+    escape: bool = True  #: Write `'` as `&apos;`, as `tokenizer.perl` does without `-no-escape`.
+    aggressive: bool = False  #: Split hyphens: `@-@` (`-a`).
+
+    def __post_init__(self) -> None:
+        if self.lowercase and self.truecase:
+            raise ValueError("lowercase and truecase: choose one of them")
+
+
+class MosesTokenizer(Tokenizer):
+    """A tokenizer of text that has gone through Moses' scripts."""
+
+    config_class = MosesConfig
+
+    def __init__(self, config: MosesConfig, inner: Tokenizer, moses: Moses) -> None:
+        super().__init__(replace(config, inner=inner.config))
+        self.inner, self.moses, self.sampling = inner, moses, inner.sampling
+
+    @property
+    def vocab_size(self) -> int:
+        return self.inner.vocab_size
+
+    def encode(self, text: str) -> list[int]:
+        return self.inner.encode(self.moses.before(text))
+
+    def letters(self, text: str) -> list[int]:
+        return self.inner.letters(self.moses.before(text))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.moses.after(self.inner.decode(ids))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return self.inner.pieces(ids)
+
+    def id_of(self, piece: str) -> int:
+        return self.inner.id_of(piece)
+
+    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+        return self.inner.resample(ids, rng)
+
+    def _save_model(self, directory: Path) -> None:
+        self.inner.save(directory / "inner")
+        if self.moses.truecase_model is not None:
+            (directory / "truecase-model.txt").write_bytes(self.moses.truecase_model)
+
+    @classmethod
+    def _load_model(cls, config: MosesConfig, directory: Path) -> "MosesTokenizer":
+        model = read_bytes(directory / "truecase-model.txt", MAX_BYTES) if config.truecase else None
+        return cls(config, TOKENIZERS[config.inner.type].load(directory / "inner"), Moses(config, model))
+
+
+SideConfig = Annotated[_Single | Annotated[MosesConfig, Tag("moses")], Discriminator(_kind)]
+
+
+@settings
 class SeparateConfig:
     """A tokenizer for each language, and so a vocabulary, unless `joint`."""
 
     type: Literal["separate"] = "separate"
-    src: SingleConfig  #: The source's tokenizer.
-    tgt: SingleConfig  #: The target's tokenizer.
+    src: SideConfig  #: The source's tokenizer.
+    tgt: SideConfig  #: The target's tokenizer.
     joint: bool = False  #: An id means the same piece on both sides: two models with one `vocab`.
 
 
@@ -75,7 +145,11 @@ class ReuseConfig:
 
 
 TokenizerConfig = Annotated[
-    _Single | Annotated[SeparateConfig, Tag("separate")] | Annotated[ReuseConfig, Tag("reuse")], Discriminator(_kind)
+    _Single
+    | Annotated[MosesConfig, Tag("moses")]
+    | Annotated[SeparateConfig, Tag("separate")]
+    | Annotated[ReuseConfig, Tag("reuse")],
+    Discriminator(_kind),
 ]
 """One tokenizer learnt from both languages together, or `type: separate`, or `type: reuse`."""
 
@@ -129,6 +203,8 @@ def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) ->
             single.check()
         else:
             TOKENIZERS[single.type].check(single)
+    if any(isinstance(one, MosesConfig) for one in (config, *(getattr(config, side, None) for side in ("src", "tgt")))):
+        library()
 
 
 def source_files(config: TokenizerConfig) -> list[Path]:
@@ -139,9 +215,11 @@ def source_files(config: TokenizerConfig) -> list[Path]:
 
 
 def singles_of(config: TokenizerConfig) -> list[Any]:
-    """The settings of each side, or of both together; none for those of another run."""
+    """The settings of each side, or of both together; none for those of another run; those within Moses' scripts."""
     if isinstance(config, SeparateConfig):
-        return [config.src, config.tgt]
+        return [*singles_of(config.src), *singles_of(config.tgt)]
+    if isinstance(config, MosesConfig):
+        return [config.inner]
     return [] if isinstance(config, ReuseConfig) else [config]
 
 
@@ -191,6 +269,9 @@ def _in_turn(src: Iterator[str], tgt: Iterator[str]) -> Iterator[str]:
 
 
 def _made(config: Any, lines: Lines) -> Tokenizer:
+    if isinstance(config, MosesConfig):
+        moses = Moses.of(config, lines)
+        return MosesTokenizer(config, _made(config.inner, lambda: map(moses.before, lines())), moses)
     return config.tokenizer(lines) if isinstance(config, FromFiles) else TOKENIZERS[config.type].train(config, lines())
 
 
@@ -259,4 +340,5 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "subword_nmt": SubwordNmtTokenizer,
     "pieces": PiecesTokenizer,
     "hub": HubTokenizer,
+    "moses": MosesTokenizer,
 }
