@@ -40,6 +40,10 @@ MARIANS: dict[str, Any] = {
 MODELS: dict[str, dict[str, Any]] = {
     "marian": MARIANS,
     "marian, untied, relu": {**MARIANS, "tie_embeddings": "none", "activation": "relu", "embedding_norm": True},
+    "marian, SSRU": {**MARIANS, "decoder_autoreg": "rnn"},
+    "marian, SSRU, tied layers": {**MARIANS, "decoder_autoreg": "rnn", "activation": "relu", "tied_layers": [1, 1]},
+    "SSRU": {"decoder_autoreg": "rnn"},
+    "tied layers": {"tied_layers": [1, 1], "tied_encoder_layers": [1, 1]},
     "defaults": {},
     "post, learned": {
         "norm_placement": "post",
@@ -110,6 +114,7 @@ def test_the_vector_of_the_start_is_zero_in_every_export(tmp_path: Path) -> None
         ({"norm_placement": "output"}, "model.norm_placement: output"),
         ({"position": {"type": "rotary"}}, "model.position: rotary"),
         ({"position": {"type": "alibi"}}, "model.position: alibi"),
+        ({"position": {"type": "relative"}}, "model.position: relative"),
         ({"activation": "gelu"}, "model.activation"),
         ({"activation": "swiglu"}, "model.activation"),
         ({"norm_eps": 1e-3}, "model.norm_eps"),

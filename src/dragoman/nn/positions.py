@@ -9,7 +9,7 @@ leaves free.
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.errors import Error
@@ -130,6 +130,8 @@ class AttentionPositions(nn.Module):
 
     has_bias = False
     """False if `bias` is always None."""
+    reads_queries = False
+    """True if `bias` depends on the queries."""
 
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
@@ -137,7 +139,9 @@ class AttentionPositions(nn.Module):
         """Queries or keys of the positions start, start + 1, ..., rotated by their positions."""
         return heads
 
-    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
+    def bias(
+        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+    ) -> Float[Tensor, "#batch num_heads query_len key_len"] | None:
         """Values to add to the scores of queries start, start + 1, ... with keys 0, 1, ...; None: nothing."""
         return None
 
@@ -184,11 +188,43 @@ class AlibiPositions(AttentionPositions):
         self.slopes: Tensor
         self.register_buffer("slopes", alibi_slopes(num_heads), persistent=False)
 
-    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"]:
-        query = torch.arange(start, start + query_len, device=self.slopes.device)
-        key = torch.arange(key_len, device=self.slopes.device)
-        distance = (query[:, None] - key).abs()  # (query_len, key_len)
+    def bias(
+        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+    ) -> Float[Tensor, "1 num_heads query_len key_len"]:
+        distance = distances(query, start, key_len).abs()
         return (-self.slopes[:, None, None] * distance)[None]
+
+
+class RelativePositions(AttentionPositions):
+    """Add to the score of query i and key j the product of the query with a trained vector for their distance, all
+    distances beyond `max_distance` sharing one (Shaw et al. 2018, equations 2 and 5).
+
+    e_ij = q_i (k_j + a_clip(j - i))^T / sqrt(d_head), for all heads of a layer the same vectors a. The paper's second
+    term, added to the values, is left out: their table 3 has the same BLEU without it. No limit on length.
+    """
+
+    has_bias = reads_queries = True
+
+    def __init__(self, d_head: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.embedding = nn.Embedding(2 * max_distance + 1, d_head)
+        nn.init.xavier_uniform_(self.embedding.weight)
+
+    def bias(
+        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+    ) -> Float[Tensor, "batch num_heads query_len key_len"]:
+        products = query @ self.embedding.weight.T / math.sqrt(query.size(-1))  # one for each distance
+        rows = self.max_distance - distances(query, start, key_len).clamp(-self.max_distance, self.max_distance)
+        return products.gather(-1, rows.expand(query.size(0), query.size(1), -1, -1))
+
+
+def distances(
+    query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+) -> Int[Tensor, "query_len key_len"]:
+    """i - j for queries i = start, start + 1, ... and keys j = 0, 1, ..."""
+    places = torch.arange(start, start + query.size(2), device=query.device)
+    return places[:, None] - torch.arange(key_len, device=query.device)
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, " num_heads"]:
