@@ -277,7 +277,7 @@ def test_settings_changed_later_are_refused_too(converted: Callable[..., SearchT
         ({"position": {"type": "alibi"}}, "alibi"),
         ({"decoder_autoreg": "rnn"}, "decoder_autoreg: rnn"),
     ],
-    ids=["output norm", "alibi"],
+    ids=["output norm", "alibi", "ssru"],
 )
 def test_reasons_why_a_model_cannot_be_exported(model: dict[str, Any], reason: str) -> None:
     assert [reason in line for line in target.problems(tiny(model))] == [True]

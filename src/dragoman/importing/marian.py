@@ -282,6 +282,7 @@ def _settings(
         "norm_placement": _placement(options),
         "embedding_norm": bool(_operations(options, "transformer-postprocess-emb")),
         "position": position,
+        "tied_layers": list(_naming(options).tied_layers),
         "decoder_autoreg": "rnn" if _naming(options).rnn else "self-attention",
         "tie_embeddings": tying(matrices[0], matrices[1], output, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": not table,
