@@ -19,7 +19,7 @@ from dragoman.models.stacks import checkpoint_layers, taken
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import KVCache, MultiHeadAttention
 from dragoman.nn.masks import causal_mask
-from dragoman.nn.positions import RelativePositions
+from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.ssru import SSRU, SSRUState
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes

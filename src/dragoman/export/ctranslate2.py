@@ -29,7 +29,8 @@ from dragoman.models.blocks import PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
-from dragoman.nn.positions import AlibiPositions, LearnedPositions, RelativePositions, RotaryPositions
+from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
+from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.residual import OutputNorm, PostNorm
 from dragoman.nn.ssru import SSRU
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID

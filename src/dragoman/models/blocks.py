@@ -22,10 +22,10 @@ from dragoman.nn.positions import (
     AttentionPositions,
     LearnedPositions,
     NoPositions,
-    RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
 )
+from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.residual import NORM_PLACEMENTS, NORMS, ResidualConnection
 
 
@@ -138,8 +138,7 @@ class BlockConfig:
     initialization: Annotated[str, OneOf(INITIALIZATIONS)] = "xavier_uniform"
     """First weights of projections: Glorot and Bengio's (`xavier_uniform`, `xavier_normal`), `normal` (deviation 0.02:
     BERT, GPT-2), `fairseq` (queries, keys and values times 2^-0.5), `depth_scaled` (layer l times l^-0.5: Marian)."""
-    layer_drop: float = Field(default=0.0, ge=0, lt=1)
-    """Probability that a pass of the training leaves a layer out (LayerDrop, Fan et al. 2020)."""
+    layer_drop: float = Field(default=0.0, ge=0, lt=1)  #: Probability that training leaves a layer out of a pass.
     tied_layers: list[int] = Field(default_factory=list)
     """The layer, from 1, whose weights each layer has, in a translator each of its decoder: [1, 1, 1, 1] is one for all
     four (Marian, ALBERT). Empty: each has its own."""

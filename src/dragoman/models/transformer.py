@@ -19,13 +19,7 @@ from dragoman.models.base import (
     kept_sentences,
     tied_embeddings,
 )
-from dragoman.models.blocks import (
-    BlockConfig,
-    DecoderLayer,
-    EncoderLayer,
-    join_groups,
-    split_groups,
-)
+from dragoman.models.blocks import BlockConfig, DecoderLayer, EncoderLayer, join_groups, split_groups
 from dragoman.models.stacks import init_linear, shrink_residuals, stack, taken
 from dragoman.nn import masks
 from dragoman.nn.attention import KVCache, MultiHeadAttention
@@ -125,12 +119,10 @@ class Transformer(Seq2SeqModel):
         super().__init__()
         self.src_end, self.alignment_head = config.src_end, config.alignment_head
         self.src_embedding, self.tgt_embedding = config.positioned(src), config.positioned(tgt)
-        self.encoder_layers = stack(
-            (EncoderLayer(config) for _ in range(config.num_encoder_layers)), config.tied_encoder_layers
-        )
-        self.decoder_layers = stack(
-            (DecoderLayer(config) for _ in range(config.num_decoder_layers)), config.tied_layers
-        )
+        encoder = (EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        decoder = (DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.encoder_layers = stack(encoder, config.tied_encoder_layers)
+        self.decoder_layers = stack(decoder, config.tied_layers)
         self.encoder_norm, self.decoder_norm = config.final_norm(), config.final_norm()
         self.output = output
         self.src_vocab_size, self.tgt_vocab_size = src.embedding.num_embeddings, tgt.embedding.num_embeddings

@@ -9,7 +9,7 @@ leaves free.
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from dragoman.errors import Error
@@ -191,40 +191,9 @@ class AlibiPositions(AttentionPositions):
     def bias(
         self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
     ) -> Float[Tensor, "1 num_heads query_len key_len"]:
-        distance = distances(query, start, key_len).abs()
+        places = torch.arange(start, start + query.size(2), device=query.device)
+        distance = (places[:, None] - torch.arange(key_len, device=query.device)).abs()  # (query_len, key_len)
         return (-self.slopes[:, None, None] * distance)[None]
-
-
-class RelativePositions(AttentionPositions):
-    """Add to the score of query i and key j the product of the query with a trained vector for their distance, all
-    distances beyond `max_distance` sharing one (Shaw et al. 2018, equations 2 and 5).
-
-    e_ij = q_i (k_j + a_clip(j - i))^T / sqrt(d_head), for all heads of a layer the same vectors a. The paper's second
-    term, added to the values, is left out: their table 3 has the same BLEU without it. No limit on length.
-    """
-
-    has_bias = reads_queries = True
-
-    def __init__(self, d_head: int, max_distance: int) -> None:
-        super().__init__()
-        self.max_distance = max_distance
-        self.embedding = nn.Embedding(2 * max_distance + 1, d_head)
-        nn.init.xavier_uniform_(self.embedding.weight)
-
-    def bias(
-        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
-    ) -> Float[Tensor, "batch num_heads query_len key_len"]:
-        products = query @ self.embedding.weight.T / math.sqrt(query.size(-1))  # one for each distance
-        rows = self.max_distance - distances(query, start, key_len).clamp(-self.max_distance, self.max_distance)
-        return products.gather(-1, rows.expand(query.size(0), query.size(1), -1, -1))
-
-
-def distances(
-    query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
-) -> Int[Tensor, "query_len key_len"]:
-    """i - j for queries i = start, start + 1, ... and keys j = 0, 1, ..."""
-    places = torch.arange(start, start + query.size(2), device=query.device)
-    return places[:, None] - torch.arange(key_len, device=query.device)
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, " num_heads"]:
