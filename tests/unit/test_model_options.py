@@ -199,6 +199,9 @@ def test_where_checkpointing_does_not_go_together_it_is_refused() -> None:
     with raises_error(Error.WRONG_SETTING) as error:
         checked("training.gradient_checkpointing=true", "model={type: recurrent, d_model: 32}")
     assert "recurrent" in str(error.value)
+    with raises_error(Error.WRONG_SETTING) as error:
+        checked("model.layer_drop=0.1", "training.reduce=fast")
+    assert "training.reduce=exact" in str(error.value)
     with pytest.raises(ValueError, match="graphs"):
         TrainingConfig(gradient_checkpointing=True, compile="graphs")
 

@@ -45,8 +45,8 @@ class TransformerConfig(BlockConfig):
     shrink_residuals: bool = False
     """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
     decoder_autoreg: Literal["self-attention", "rnn"] = "self-attention"
-    """How a decoder reads what it has written: `rnn` is a Simpler Simple Recurrent Unit (SSRU, Kim et al. 2019), whose
-    steps cost the same at every place."""
+    """A decoder's reading of what it has written: `rnn` is a Simpler Simple Recurrent Unit (SSRU, Kim et al. 2019),
+    whose steps cost the same at every place."""
     tied_encoder_layers: list[int] = Field(default_factory=list)  #: As `tied_layers`, for the encoder.
 
     def causal_attention(self) -> MultiHeadAttention:

@@ -13,7 +13,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.models.stacks import drops_layers
 from dragoman.training.distributed import TorchRanks, flattened, unflattened
 from dragoman.training.summation import Sums
 
@@ -55,6 +54,6 @@ class FastReduction:
                 self.model,
                 process_group=self.ranks.gradients_group,
                 broadcast_buffers=False,
-                find_unused_parameters=not bool(there.all()) or drops_layers(self.model),
+                find_unused_parameters=not bool(there.all()),
             )
         return Sums(gradients, loss, int(flags[:, 1].sum()), int(flags[:, 2].sum()))
