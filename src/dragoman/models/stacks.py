@@ -48,9 +48,10 @@ def taken(layers: Sequence[Layer], kept: int | None = None) -> Iterator[tuple[in
             yield number, partial(checkpoint, layer, use_reentrant=False) if is_checkpointed else layer
 
 
-def drops_layers(model: nn.Module) -> bool:
-    """True if a pass of its training may leave layers out."""
-    return any(isinstance(module, Block) and module.layer_drop > 0 for module in model.modules())
+def refuse_dropped(model: nn.Module) -> None:
+    """Raise DragomanError where a pass may leave layers out: PyTorch's DDP needs the gradient of each parameter."""
+    if any(isinstance(module, Block) and module.layer_drop for module in model.modules()):
+        raise Error.WRONG_SETTING("model.layer_drop: PyTorch's DDP needs every gradient", "set training.reduce=exact")
 
 
 def checkpoint_layers(model: nn.Module) -> None:
