@@ -48,6 +48,8 @@ CASES: dict[str, Any] = {
             "position": {"type": "alibi"},
         },
     ),
+    "relative": (TransformerConfig, {**STACK, "position": {"type": "relative", "max_distance": 4}}),
+    "ssru": (TransformerConfig, {**STACK, "decoder_autoreg": "rnn", "tied_layers": [1, 1]}),
     "dropout": (TransformerConfig, {**STACK, "dropout": 0.2, "attention_dropout": 0.1}),
     "lm": (LanguageModelConfig, {"num_layers": 2}),
     "vit": (ViTConfig, {"num_layers": 2, "image_size": 12}),

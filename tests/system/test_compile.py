@@ -42,7 +42,12 @@ def compared(backend: str, case: str, precision: str = "float32", steps: int = 2
 
 
 @pytest.mark.parametrize(
-    "case", ["pre", "lm", *(pytest.param(case, marks=pytest.mark.slow) for case in ("post", "vit", "dropout"))]
+    "case",
+    [
+        "pre",
+        "lm",
+        *(pytest.param(case, marks=pytest.mark.slow) for case in ("post", "vit", "dropout", "relative", "ssru")),
+    ],
 )
 def test_one_compilation_of_each_kind_of_layer_serves_batches_of_twenty_shapes(case: str) -> None:
     """With a backend that reads the layers as any compiler does, and then computes what they say."""

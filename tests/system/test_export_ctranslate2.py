@@ -45,6 +45,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rotary, post-norm, grouped": {
         "position": {"type": "rotary"}, "norm_placement": "post", "num_heads": 4, "num_kv_heads": 2,
     },
+    "relative": {"position": {"type": "relative", "max_distance": 3}},
+    "relative, post-norm, grouped": {
+        "position": {"type": "relative"}, "norm_placement": "post", "num_heads": 4, "num_kv_heads": 1,
+    },
+    "tied layers": {"tied_layers": [1, 1], "tied_encoder_layers": [2, 2]},
     "no positions": {"position": {"type": "none"}},
     "gelu": {"activation": "gelu"},
     "gelu_tanh": {"activation": "gelu_tanh"},
@@ -267,8 +272,12 @@ def test_settings_changed_later_are_refused_too(converted: Callable[..., SearchT
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [({"norm_placement": "output"}, "norm_placement: output"), ({"position": {"type": "alibi"}}, "alibi")],
-    ids=["output norm", "alibi"],
+    [
+        ({"norm_placement": "output"}, "norm_placement: output"),
+        ({"position": {"type": "alibi"}}, "alibi"),
+        ({"decoder_autoreg": "rnn"}, "decoder_autoreg: rnn"),
+    ],
+    ids=["output norm", "alibi", "ssru"],
 )
 def test_reasons_why_a_model_cannot_be_exported(model: dict[str, Any], reason: str) -> None:
     assert [reason in line for line in target.problems(tiny(model))] == [True]

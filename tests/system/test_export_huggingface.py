@@ -338,6 +338,8 @@ def test_half_precision_is_kept_and_loaded(tmp_path: Path) -> None:
         ({"position": {"type": "alibi"}}, "alibi"),
         ({"num_kv_heads": 1}, "num_kv_heads"),
         ({"activation": "swiglu"}, "swiglu"),
+        ({"position": {"type": "relative"}}, "relative"),
+        ({"decoder_autoreg": "rnn"}, "decoder_autoreg: rnn"),
         ({"norm_placement": "post", "position": LEARNED}, "learned"),
         ({"norm_placement": "post", "position": NONE}, "none"),
     ],

@@ -37,9 +37,14 @@ MARIANS: dict[str, Any] = {
     "activation": "silu",
 }
 """What Marian's own implementation holds."""
+TIED = {"num_decoder_layers": 3, "tied_layers": [1, 1, 3]}
 MODELS: dict[str, dict[str, Any]] = {
     "marian": MARIANS,
     "marian, untied, relu": {**MARIANS, "tie_embeddings": "none", "activation": "relu", "embedding_norm": True},
+    "marian, SSRU": {**MARIANS, "decoder_autoreg": "rnn"},
+    "marian, SSRU, tied layers": {**MARIANS, "decoder_autoreg": "rnn", "activation": "relu", **TIED},
+    "SSRU": {"decoder_autoreg": "rnn"},
+    "tied layers": {**TIED, "num_encoder_layers": 2, "tied_encoder_layers": [1, 1]},
     "defaults": {},
     "post, learned": {
         "norm_placement": "post",
@@ -110,6 +115,7 @@ def test_the_vector_of_the_start_is_zero_in_every_export(tmp_path: Path) -> None
         ({"norm_placement": "output"}, "model.norm_placement: output"),
         ({"position": {"type": "rotary"}}, "model.position: rotary"),
         ({"position": {"type": "alibi"}}, "model.position: alibi"),
+        ({"position": {"type": "relative"}}, "model.position: relative"),
         ({"activation": "gelu"}, "model.activation"),
         ({"activation": "swiglu"}, "model.activation"),
         ({"norm_eps": 1e-3}, "model.norm_eps"),
@@ -248,8 +254,9 @@ def test_marian_translates_the_same(tmp_path: Path, name: str) -> None:
 @with_bergamot
 @pytest.mark.system
 @pytest.mark.parametrize("quantize", [None, "int8"])
-def test_bergamot_translates_what_it_is_given(tmp_path: Path, quantize: str | None) -> None:
-    translator = tiny({**MARIANS, "d_model": 64})
+@pytest.mark.parametrize("autoreg", ["self-attention", "rnn"])
+def test_bergamot_translates_what_it_is_given(tmp_path: Path, quantize: str | None, autoreg: str) -> None:
+    translator = tiny({**MARIANS, "d_model": 64, "decoder_autoreg": autoreg})
     translator = translator.with_decoding(**vars(bergamot.nearest(translator.decoding)))
     bergamot.write(translator, tmp_path, quantize)
     found = bergamot.load(tmp_path, translator).n_best(LINES[:9])

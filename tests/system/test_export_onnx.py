@@ -47,6 +47,8 @@ TRANSFORMERS: list[dict[str, Any]] = [
     {"norm_placement": "post", "norm": "rms", "position": {"type": "alibi"}, "embedding_norm": True},
     {"position": {"type": "none"}, "activation": "swiglu", "num_kv_heads": 1, "scale_embeddings": False},
     {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "num_decoder_layers": 1},
+    {"position": {"type": "relative", "max_distance": 3}, "norm_placement": "post"},
+    {"position": {"type": "relative"}, "num_heads": 4, "num_kv_heads": 2, "tied_layers": [1, 1]},
     {"position": {**HALF_SPLIT, "layout": "fairseq", "offset": 2}, "activation": "silu", "output_bias": True},
 ]
 RECURRENTS: list[dict[str, Any]] = [
@@ -165,7 +167,9 @@ def test_given_translations_have_the_same_probability(exported: Any) -> None:
     assert [one.log_prob for one in ours] == pytest.approx([one.log_prob for one in theirs], abs=1e-4)
 
 
-@pytest.mark.parametrize("position", [{"type": "sinusoidal"}, HALF_SPLIT, {"type": "rotary"}, {"type": "alibi"}])
+@pytest.mark.parametrize(
+    "position", [{"type": "sinusoidal"}, HALF_SPLIT, {"type": "rotary"}, {"type": "alibi"}, {"type": "relative"}]
+)
 @torch.inference_mode()
 def test_positions_go_on_beyond_the_tables_that_a_model_begins_with(exported: Any, position: dict[str, Any]) -> None:
     family, settings = VARIANTS[0]
@@ -308,6 +312,7 @@ def test_what_cannot_be_exported_is_said(monkeypatch: pytest.MonkeyPatch, tmp_pa
     original = translator(*PLAIN)
     assert problems(original) == []
     assert problems(original.with_decoding(coverage_penalty=0.2)) == [onnx_export.NO_MAPS]
+    assert "model.decoder_autoreg" in problems(translator("transformer", {**SMALL, "decoder_autoreg": "rnn"}))[0]
     with raises_error(Error.UNKNOWN_NAME):
         write(original, tmp_path, "int4")
     monkeypatch.setattr(onnx_export, "MAX_BYTES", 10_000)

@@ -21,7 +21,7 @@ def test_textbook_equals_fused(masked: bool, biased: bool, num_kv_heads: int) ->
     torch.manual_seed(0)
     query = torch.randn(3, 4, 7, 8, requires_grad=True)
     key, value = (torch.randn(3, num_kv_heads, 7, 8, requires_grad=True) for _ in range(2))
-    mask, bias = MASK if masked else None, AlibiPositions(4).bias(0, 7, 7) if biased else None
+    mask, bias = MASK if masked else None, AlibiPositions(4).bias(query, 0, 7) if biased else None
     textbook, weights = scaled_dot_product_attention(query, key, value, mask, bias=bias)
     fused = fused_attention(query, key, value, mask, bias=bias)
     torch.testing.assert_close(textbook, fused, **CLOSE)

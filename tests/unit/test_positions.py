@@ -116,7 +116,7 @@ def test_alibi_slopes_are_the_papers() -> None:
 
 def test_alibi_by_a_loop() -> None:
     positions, slopes = AlibiPositions(4), [2.0**-2, 2.0**-4, 2.0**-6, 2.0**-8]
-    bias = positions.bias(2, 3, 5)
+    bias = positions.bias(torch.empty(1, 4, 3, 8), 2, 5)
     for head, slope in enumerate(slopes):
         for query in range(3):
             for key in range(5):

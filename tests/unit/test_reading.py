@@ -16,7 +16,9 @@ SUPPORT = {
     "backends", "config", "corpora", "device", "errors", "progress", "runs", "version", "data.eval_batches",
     "data.movable", "data.random", "data.row_order", "data.store", "data.stream_blocks", "decoding.constrained",
     "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "decoding.rows",
-    "evaluation", "inference", "languages", "models.families", "nn.kv_cache", "quality",
+    "evaluation", "inference", "languages", "models.families", "models.stacks", "nn.kv_cache",
+    "nn.relative_positions", "nn.ssru",
+    "quality",
     "text.augment", "text.documents", "text.glossary", "text.images", "text.labelled", "text.lines", "text.sources",
     "text.tokenizers", "training",
 }  # fmt: skip

@@ -146,7 +146,7 @@ def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bia
     sizes = Sizes(batch=3, query_len=length, key_len=7, num_heads=2)
     q, k, v = (torch.randn(3, 2, n, 8, requires_grad=True) for n in (length, 7, 7))
     mask = causal_mask(7) if causal else padding_mask(REAL)
-    bias = AlibiPositions(2).bias(0, length, 7) if with_bias else None
+    bias = AlibiPositions(2).bias(q, 0, 7) if with_bias else None
     positions = RotaryPositions(8) if rotary else AttentionPositions()
     queries, memory = (rows_of(q, k, v), None) if alone else (rows_of(q), rows_of(k, v))
     fast = short_attention(queries, memory, sizes, mask, bias, rotary_phase(positions, 0, length))

@@ -20,6 +20,7 @@ from dragoman.nn.embeddings import OutputProjection
 from dragoman.nn.feedforward import SwiGLU
 from dragoman.nn.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from dragoman.nn.residual import OutputNorm, PostNorm
+from dragoman.nn.ssru import SSRU
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,9 @@ def _sublayer(residual: Any, inside: Box) -> list[Box]:
     return [inside, norm, add] if isinstance(residual, OutputNorm) else [norm, inside, add]
 
 
-def _attention(module: MultiHeadAttention, name: str, reads: str = "") -> Box:
+def _attention(module: MultiHeadAttention | SSRU, name: str, reads: str = "") -> Box:
+    if isinstance(module, SSRU):
+        return Box("SSRU", "", "recurrent")
     heads = module.query_proj.out_features // module.d_head
     kept = module.key_proj.out_features // module.d_head
     shape = f"{heads} heads of {module.d_head}" + (f", keys and values of {kept}" if kept != heads else "")

@@ -30,6 +30,7 @@ from dragoman.models.base import Seq2SeqModel
 from dragoman.models.recurrent import Recurrent
 from dragoman.models.transformer import Transformer
 from dragoman.nn.positions import LearnedPositions, SinusoidalPositions
+from dragoman.nn.ssru import SSRU
 from dragoman.runs import atomic_io
 from dragoman.version import __version__
 
@@ -135,6 +136,8 @@ def _cache(model: Seq2SeqModel) -> dict[str, Any]:
     """Numbers that the decoder remembers: for each token, or in all."""
     if isinstance(model, Transformer):
         attention = model.decoder_layers[0].self_attention
+        if isinstance(attention, SSRU):
+            return {"kind": "state", "numbers": len(model.decoder_layers) * attention.input_proj.out_features}
         heads, width = attention.key_proj.out_features // attention.d_head, attention.d_head
         return {"kind": "keys and values", "layers": len(model.decoder_layers), "heads": heads, "width": width}
     assert isinstance(model, Recurrent)

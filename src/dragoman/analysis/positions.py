@@ -156,7 +156,9 @@ def _draw_hands(axes: Axes, angles: Tensor) -> None:
 @styled
 def alibi_figure(length: int, num_heads: int) -> Figure:
     """The bias against the distance for each head, how far a head looks, and the biases of some heads as matrices."""
-    biases = AlibiPositions(num_heads).bias(0, length, length)[0]  # (num_heads, queries, keys)
+    biases = AlibiPositions(num_heads).bias(torch.empty(1, num_heads, length, 0), 0, length)[
+        0
+    ]  # (num_heads, queries, keys)
     figure = new_figure(12, 7.4, f"ALiBi, {num_heads} heads")
     upper, lower = figure.subfigures(2, 1, squeeze=False)[:, 0]
     lines, weights = upper.subplots(1, 2)

@@ -30,7 +30,9 @@ from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward, SwiGLU
 from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositions
+from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.residual import OutputNorm, PostNorm
+from dragoman.nn.ssru import SSRU
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
@@ -64,6 +66,8 @@ def problems(translator: SearchTranslator) -> list[str]:
     encoder = model.encoder_layers
     if isinstance(encoder[0].self_attention_residual, OutputNorm):
         found.append("model.norm_placement: output has no counterpart in CTranslate2: train with pre or post")
+    if isinstance(model.decoder_layers[0].self_attention, SSRU):
+        found.append("model.decoder_autoreg: rnn is not known to CTranslate2: train with self-attention")
     if isinstance(encoder[0].self_attention.positions, AlibiPositions):
         found.append(
             "model.position: alibi is known to CTranslate2 in decoders without an encoder only: train with "
@@ -132,6 +136,7 @@ def specify(translator: SearchTranslator) -> Any:
     attention, residual = encoder[0].self_attention, encoder[0].self_attention_residual
     feed_forward, norm = encoder[0].feed_forward, residual.norm
     rotary = attention.positions if isinstance(attention.positions, RotaryPositions) else None
+    relative = isinstance(attention.positions, RelativePositions)
     shared: dict[str, Any] = {
         "num_heads": attention.query_proj.out_features // attention.d_head,
         "pre_norm": not isinstance(residual, PostNorm),
@@ -141,6 +146,7 @@ def specify(translator: SearchTranslator) -> Any:
         "rms_norm": isinstance(norm, nn.RMSNorm),
         # All dimensions of a head turn (0), in neighbouring pairs.
         "rotary_dim": None if rotary is None else 0,
+        "relative_position": relative,
         "rotary_interleave": True,
         "rotary_base": 10_000.0 if rotary is None else rotary.waves.base,
     }
@@ -148,9 +154,14 @@ def specify(translator: SearchTranslator) -> Any:
         specs.transformer_spec.TransformerEncoderSpec(num_layers=len(encoder), **shared),
         specs.transformer_spec.TransformerDecoderSpec(num_layers=len(decoder), **shared),
     )
-    rows = _num_positions(translator)
-    _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.src_embedding, None if rotary else rows)
-    _set_embedding(spec.decoder, spec.decoder.embeddings, model.tgt_embedding, None if rotary else rows)
+    rows = None if rotary or relative else _num_positions(translator)
+    _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.src_embedding, rows)
+    _set_embedding(spec.decoder, spec.decoder.embeddings, model.tgt_embedding, rows)
+    own = [layer.self_attention.positions for layer in encoder] + [layer.self_attention.positions for layer in decoder]
+    for layer, positions in zip((*spec.encoder.layer, *spec.decoder.layer), own, strict=True):
+        if isinstance(positions, RelativePositions):
+            layer.self_attention.relative_position_keys = _array(positions.embedding.weight)
+            layer.self_attention.relative_position_values = _array(torch.zeros_like(positions.embedding.weight))
     for name, entry in entries(model).items():
         _set(_at(spec, name), *entry)
     spec.decoder.projection.weight = _array(model.output.weight)

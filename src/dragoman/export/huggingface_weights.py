@@ -13,6 +13,7 @@ from dragoman.models.transformer import Transformer
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm
+from dragoman.nn.ssru import SSRU
 
 NORM_EPS = 1e-5
 """Of every norm of these architectures; it is not among their settings."""
@@ -48,6 +49,8 @@ def problems(model: Transformer) -> list[str]:
         found.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
         )
+    if isinstance(model.decoder_layers[0].self_attention, SSRU):
+        found.append("model.decoder_autoreg: rnn is in no architecture there: train with self-attention")
     if _activation(layer) is None:
         found.append("model.activation: swiglu is in no architecture there: train with relu, silu, gelu or gelu_tanh")
     if not found and _kind(model) not in ARCHITECTURES:

@@ -26,6 +26,7 @@ from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm
+from dragoman.nn.ssru import SSRU
 from dragoman.text.tokenizers.base import BOS_ID
 
 OLD, NEW = "transformer", "transformer-new"
@@ -38,6 +39,8 @@ LAYER = {
     "self_attn.k_proj": ("self_{}k", "{self}->selfAttention->kProj"),
     "self_attn.v_proj": ("self_{}v", "{self}->selfAttention->vProj"),
     "self_attn.out_proj": ("self_{}o", "{self}->selfAttention->oProj"),
+    "rnn.forget_proj": ("rnn_{}f", "{self}->rnn->cell->fProj"),
+    "rnn.input_proj": ("rnn_{}", "{self}->rnn->cell->iProj"),
     "encoder_attn_layer_norm": ("context_Wo_ln", "crossAttentionBlock->{place}->norm"),
     "encoder_attn.q_proj": ("context_{}q", "crossAttentionBlock->crossAttention->qProj"),
     "encoder_attn.k_proj": ("context_{}k", "crossAttentionBlock->crossAttention->kProj"),
@@ -121,18 +124,23 @@ class Naming:
     activation: str
     tied_layers: tuple[int, ...] = ()
     """Of the decoder: the number whose weights each layer has, from 1; empty: its own."""
+    rnn: bool = False
+    """True for a decoder with an SSRU."""
 
     @classmethod
     def of(cls, model: Transformer, kind: str) -> "Naming":
         layer = model.encoder_layers[0]
         relu = isinstance(cast(FeedForward, layer.feed_forward).activation, nn.ReLU)
-        return cls(kind, isinstance(layer.self_attention_residual, PreNorm), "relu" if relu else "swish")
+        pre, activation = isinstance(layer.self_attention_residual, PreNorm), "relu" if relu else "swish"
+        return cls(kind, pre, activation, tied_layers(model), has_ssru(model))
 
     def names(self, path: str, module: nn.Module) -> tuple[str, str]:
         """The names of weight and bias. `path`: Hugging Face's name of the module."""
         _, side, *rest = path.split(".")
         old, new = TOP[rest[0]] if len(rest) == 1 else LAYER[".".join(rest[2:])]
         number = int(rest[1]) if len(rest) > 1 else None
+        if self.rnn and side == "decoder":
+            old = old.replace("self_Wo_ln", "rnn_ffn_ln")
         is_norm, rms = not isinstance(module, nn.Linear), isinstance(module, nn.RMSNorm)
         if self.kind == OLD:
             stem = f"{side}_" if number is None else f"{side}_l{self._layer(side, number)}_"
@@ -232,6 +240,16 @@ def arrays(model: Transformer, kind: str, rows: tuple[list[int], list[int]], len
     return found
 
 
+def has_ssru(model: Transformer) -> bool:
+    return isinstance(model.decoder_layers[0].self_attention, SSRU)
+
+
+def tied_layers(model: Transformer) -> tuple[int, ...]:
+    """For each layer of the decoder the number, from 1, of the first one with its weights; empty: all differ."""
+    layers = list(model.decoder_layers)
+    return () if len(set(layers)) == len(layers) else tuple(layers.index(layer) + 1 for layer in layers)
+
+
 def has_table(model: Transformer, kind: str) -> bool:
     """True if positions are a table there: others than Marian computes, or `<s>` is not zero."""
     return kind == NEW and not (is_computed(model.src_embedding.positions) and _starts_from_zero(model))
@@ -271,6 +289,8 @@ def options(model: Transformer, kind: str, sizes: tuple[int, int], version: str)
         "transformer-postprocess-top": norm if pre else "",
         "transformer-postprocess-emb": "d" if isinstance(model.src_embedding.norm, nn.Identity) else f"{norm}d",
         "transformer-train-position-embeddings": has_table(model, kind),
+        "transformer-tied-layers": list(tied_layers(model)) if kind == OLD else [],
+        **({"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"} if has_ssru(model) else {}),
         "tied-embeddings-all": tie == "all",
         "tied-embeddings": tie == "output",
     }

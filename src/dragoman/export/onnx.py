@@ -35,6 +35,7 @@ from dragoman.models.base import Seq2SeqModel, kept_sentences
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.recurrent import Recurrent
 from dragoman.models.transformer import Transformer
+from dragoman.nn.ssru import SSRU
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers
@@ -77,6 +78,8 @@ def problems(translator: SearchTranslator) -> list[str]:
         return [f"it is an ensemble of {len(model.models)} models: export each run by itself"]
     if not isinstance(model, Transformer | Recurrent):
         return [f"models of the class {type(model).__name__} have no ONNX form: train a transformer or a recurrent one"]
+    if isinstance(model, Transformer) and isinstance(model.decoder_layers[0].self_attention, SSRU):
+        return ["model.decoder_autoreg: rnn has no ONNX form: train with self-attention"]
     # The largest matrix comes twice where it is both embedding and output: it stands there in two layouts.
     weights = list(model.parameters())
     size = 4 * (sum(one.numel() for one in weights) + max(one.numel() for one in weights))

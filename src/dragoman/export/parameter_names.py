@@ -13,6 +13,8 @@ LAYER = (
     ("self_attention.key_proj", "self_attention/linear_0", "self_attn.k_proj", "self_attn.linear_keys"),
     ("self_attention.value_proj", "self_attention/linear_0", "self_attn.v_proj", "self_attn.linear_values"),
     ("self_attention.output_proj", "self_attention/linear_1", "self_attn.out_proj", "self_attn.final_linear"),
+    ("self_attention.forget_proj", "", "rnn.forget_proj", ""),
+    ("self_attention.input_proj", "", "rnn.input_proj", ""),
     ("cross_attention_residual.norm", "attention/layer_norm", "encoder_attn_layer_norm", "precontext_layernorm"),
     ("cross_attention.query_proj", "attention/linear_0", "encoder_attn.q_proj", "context_attn.linear_query"),
     ("cross_attention.key_proj", "attention/linear_1", "encoder_attn.k_proj", "context_attn.linear_keys"),
@@ -25,7 +27,7 @@ LAYER = (
 )
 """The norms and linear layers of a layer: ours, CTranslate2's, Hugging Face's (fairseq's too), eole's. CTranslate2 puts
 those of one name together; where there is a gate (which Hugging Face's architectures have not), `expand` stands beside
-it."""
+it. A decoder with an SSRU is in Marian alone."""
 
 
 class Named(NamedTuple):

@@ -38,7 +38,7 @@ SET = {
     "type", "version", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn",
     "transformer-ffn-activation", "transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top",
     "transformer-postprocess-emb", "transformer-train-position-embeddings", "transformer-tied-layers",
-    "tied-embeddings-all", "tied-embeddings", "tied-embeddings-src", "output-omit-bias",
+    "transformer-decoder-autoreg", "tied-embeddings-all", "tied-embeddings", "tied-embeddings-src", "output-omit-bias",
 }  # fmt: skip
 """Options that become settings here."""
 SILENT = re.compile(
@@ -161,6 +161,9 @@ def _reasons(options: dict[str, Any]) -> Iterator[str]:
         if name == "input-types" and set(value if isinstance(value, list) else [value]) == {"sequence"}:
             continue
         yield f"{name}: {value}, which nothing here does"
+    autoreg = options.get("transformer-decoder-autoreg", "self-attention")
+    if autoreg != "self-attention" and (autoreg, options.get("dec-cell")) != ("rnn", "ssru"):
+        yield f"transformer-decoder-autoreg: {autoreg} (dec-cell: {options.get('dec-cell')}): known are SSRUs"
     if options.get("transformer-ffn-activation", "swish") not in ("swish", "relu"):
         yield f"transformer-ffn-activation: {options['transformer-ffn-activation']}, where swish and relu are known"
     if _placement(options) is None:
@@ -223,7 +226,8 @@ def _shape(options: dict[str, Any], weights: Weights, path: Path) -> Shape:
 def _naming(options: dict[str, Any]) -> Naming:
     tied = tuple(int(one) for one in options.get("transformer-tied-layers") or ())
     activation = str(options.get("transformer-ffn-activation", "swish"))
-    return Naming(options["type"], _placement(options) == "pre", activation, tied)
+    rnn = options.get("transformer-decoder-autoreg") == "rnn"
+    return Naming(options["type"], _placement(options) == "pre", activation, tied, rnn)
 
 
 def _embedding(weights: Weights, options: dict[str, Any], side: str) -> Tensor:
@@ -278,6 +282,8 @@ def _settings(
         "norm_placement": _placement(options),
         "embedding_norm": bool(_operations(options, "transformer-postprocess-emb")),
         "position": position,
+        "tied_layers": list(_naming(options).tied_layers),
+        "decoder_autoreg": "rnn" if _naming(options).rnn else "self-attention",
         "tie_embeddings": tying(matrices[0], matrices[1], output, sides.tgt_rows, sides.tokenizers.shared),
         "scale_embeddings": not table,
         "output_bias": -1 in sides.tgt_rows or bool(bias.any()),

@@ -25,7 +25,7 @@ from dragoman.decoding.base import SPECIALS
 from dragoman.learn import one_sentence as sentences
 from dragoman.learn import symptoms
 from dragoman.learn.bug import Bug, Figure
-from dragoman.models import blocks, recurrent
+from dragoman.models import blocks, recurrent, stacks
 from dragoman.nn import attention, dropout, embeddings, kv_cache, masks, positions, recurrent_attention, residual
 from dragoman.nn import recurrent as recurrent_layers
 from dragoman.nn.attention import repeat_kv
@@ -293,8 +293,8 @@ def final_norm(self):
     return nn.Identity()
 
 
-@bug("one layer used many times", blocks.stack, "layers_have_weights_of_their_own", symptoms.parameters_per_layer)
-def stack(layers):
+@bug("one layer used many times", stacks.stack, "layers_have_weights_of_their_own", symptoms.parameters_per_layer)
+def stack(layers, tied=()):
     """An `nn.ModuleList`, by the type of its layers, which that forgets."""
     first, *others = layers
     return nn.ModuleList([first] * (1 + len(others)))
@@ -400,8 +400,8 @@ def _plan(self, epoch):
     return rows, order
 
 
-@bug("all weights begin at zero", blocks.init_linear, "gradients_arrive_everywhere")
-def init_linear(model):
+@bug("all weights begin at zero", stacks.init_linear, "gradients_arrive_everywhere")
+def init_linear(model, how="xavier_uniform"):
     """Glorot and Bengio's uniform initialisation (2010) for every projection, zero for its bias."""
     for module in model.modules():
         if isinstance(module, nn.Linear):

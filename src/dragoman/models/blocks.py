@@ -1,7 +1,7 @@
 """The blocks that every attention model is stacked from, and the settings that they share."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, TypeVar, cast
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from dragoman.config import Field, OneOf, by_type, settings
 from dragoman.errors import Error
+from dragoman.models.stacks import INITIALIZATIONS, Block
 from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
@@ -24,6 +25,7 @@ from dragoman.nn.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.residual import NORM_PLACEMENTS, NORMS, ResidualConnection
 
 
@@ -94,7 +96,20 @@ class AlibiConfig(PositionScheme):
         return AlibiPositions(num_heads)
 
 
-PositionConfig = Annotated[SinusoidalConfig | LearnedConfig | RotaryConfig | AlibiConfig | NoPositionConfig, by_type]
+@settings
+class RelativeConfig(PositionScheme):
+    """A trained vector for each distance in self-attention, which keys get added (Shaw et al. 2018)."""
+
+    type: Literal["relative"] = "relative"
+    max_distance: int = Field(default=16, ge=1, le=2**16)  #: All distances beyond it have one vector. [positions]
+
+    def for_attention(self, num_heads: int, d_head: int) -> AttentionPositions:
+        return RelativePositions(d_head, self.max_distance)
+
+
+PositionConfig = Annotated[
+    SinusoidalConfig | LearnedConfig | RotaryConfig | AlibiConfig | RelativeConfig | NoPositionConfig, by_type
+]
 Activation = Annotated[str, OneOf(FEED_FORWARDS)]
 
 
@@ -120,6 +135,13 @@ class BlockConfig:
     """`post`: norm(x + f(x)); `pre`: x + f(norm(x)); `output`: x + norm(f(x))."""
     embedding_norm: bool = False  #: Norm of the embeddings, after positions are added and before dropout.
     position: PositionConfig = Field(default_factory=SinusoidalConfig)  #: Position scheme.
+    initialization: Annotated[str, OneOf(INITIALIZATIONS)] = "xavier_uniform"
+    """First weights of projections: Glorot and Bengio's (`xavier_uniform`, `xavier_normal`), `normal` (deviation 0.02:
+    BERT, GPT-2), `fairseq` (queries, keys and values times 2^-0.5), `depth_scaled` (layer l times l^-0.5: Marian)."""
+    layer_drop: float = Field(default=0.0, ge=0, lt=1)  #: Probability that training leaves a layer out of a pass.
+    tied_layers: list[int] = Field(default_factory=list)
+    """The layer, from 1, whose weights each layer has, in a translator each of its decoder: [1, 1, 1, 1] is one for all
+    four (Marian, ALBERT). Empty: each has its own."""
 
     def check_sizes(self) -> None:
         """Raises DragomanError when sizes do not fit each other."""
@@ -152,6 +174,10 @@ class BlockConfig:
             positions=positions,
         )
 
+    def causal_attention(self) -> MultiHeadAttention:
+        """The self-attention of a decoder, or what stands for it."""
+        return self.self_attention()
+
     def feed_forward(self) -> nn.Module:
         return FEED_FORWARDS[self.activation](self.d_model, self.d_ff, self.activation_dropout)
 
@@ -183,16 +209,16 @@ class PositionedEmbedding(nn.Module):
         return self.dropout(self.norm(self.tokens(ids) + self.positions(start, ids.size(1))))
 
 
-Layer = TypeVar("Layer", bound=nn.Module)
 MemoryCache = tuple[KVCache, Bool[Tensor, "_sentences 1 1 _src_len"]]
 """Keys and values of the memory (`project_memory`) and its padding mask."""
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(Block):
     """Self-attention, then feed-forward, each in its residual connection."""
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
+        self.layer_drop = config.layer_drop
         self.self_attention, self.feed_forward = config.self_attention(), config.feed_forward()
         self.self_attention_residual, self.feed_forward_residual = config.residual(), config.residual()
 
@@ -207,7 +233,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Block):
     """Causal self-attention, attention to the encoder's memory, feed-forward, each in its residual connection.
 
     Without `cross_attention` it is the block of a language model (Radford et al. 2018), and `memory` is None.
@@ -215,7 +241,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: BlockConfig, cross_attention: bool = True) -> None:
         super().__init__()
-        self.self_attention = config.self_attention()
+        self.layer_drop = config.layer_drop
+        self.self_attention = config.causal_attention()
         self.cross_attention = config.cross_attention() if cross_attention else None
         self.feed_forward = config.feed_forward()
         self.self_attention_residual = config.residual()
@@ -285,11 +312,6 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), new_caches
 
 
-def stack(layers: Iterable[Layer]) -> Sequence[Layer]:
-    """An `nn.ModuleList`, by the type of its layers, which that forgets."""
-    return cast(Sequence[Layer], nn.ModuleList(layers))
-
-
 def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
     """The rows of each group, which are neighbours; rows after them are left out."""
     rows = x[: sum(groups)]
@@ -300,25 +322,3 @@ def join_groups(parts: list[Tensor], num_rows: int) -> Tensor:
     """The rows of all groups, and zeros after them up to `num_rows`."""
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if joined.size(0) == num_rows else F.pad(joined, (0, 0, 0, 0, 0, num_rows - joined.size(0)))
-
-
-def init_linear(model: nn.Module) -> None:
-    """Glorot and Bengio's uniform initialisation (2010) for every projection, zero for its bias."""
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-
-
-@torch.no_grad()
-def shrink_residuals(layers: Iterable[nn.Module]) -> None:
-    """Multiply what every sublayer of a stack adds to the residual path by N^-0.5, for its N sublayers.
-
-    So the path's variance does not grow with depth (Radford et al. 2019, GPT-2, section 2.3), and what the stack begins
-    with are its tokens more than the noise of layers that have learnt nothing.
-    """
-    parameters = (named for layer in layers for named in layer.named_parameters())
-    added = [weight for name, weight in parameters if name.endswith(("output_proj.weight", "contract.weight"))]
-    for weight in added:
-        weight.mul_(len(added) ** -0.5)

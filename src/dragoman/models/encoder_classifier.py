@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from dragoman.models.blocks import BlockConfig, EncoderLayer, stack
+from dragoman.models.blocks import BlockConfig, EncoderLayer
+from dragoman.models.stacks import stack, taken
 from dragoman.nn import masks
 
 Pooling = Literal["class_token", "mean", "max"]
@@ -21,7 +22,7 @@ class PooledEncoder(nn.Module):
 
     def __init__(self, config: BlockConfig, num_layers: int, pooling: Pooling) -> None:
         super().__init__()
-        self.layers = stack(EncoderLayer(config) for _ in range(num_layers))
+        self.layers = stack((EncoderLayer(config) for _ in range(num_layers)), config.tied_layers)
         self.norm = config.final_norm()
         self.pooling = pooling
         self.class_token: nn.Parameter | None = None
@@ -46,7 +47,7 @@ class PooledEncoder(nn.Module):
     ) -> Float[Tensor, "batch len d_model"]:
         """The vectors of all positions after the last layer, before they are pooled."""
         padding_mask = None if real is None else masks.padding_mask(real)
-        for layer in self.layers:
+        for _, layer in taken(self.layers):
             x = layer(x, padding_mask)
         hidden: Tensor = self.norm(x)
         return hidden

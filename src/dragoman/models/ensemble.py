@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.models.base import AttentionMaps, DecoderState, Seq2SeqModel, SourceIds, SourceMask, TargetIds
-from dragoman.models.blocks import stack
+from dragoman.models.stacks import stack
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, DecoderLayer, init_linear, shrink_residuals, stack
+from dragoman.models.blocks import BlockConfig, DecoderLayer
+from dragoman.models.stacks import init_linear, shrink_residuals, stack, taken
 from dragoman.nn import masks
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.kv_cache import DecodingCache
@@ -61,14 +62,14 @@ class LanguageModel(nn.Module):
         self.embedding, self.norm = config.positioned(tokens), config.final_norm()
         layers = [DecoderLayer(config, cross_attention=False) for _ in range(config.num_layers)]
         self.output = OutputProjection(self.vocab_size, config.d_model, tokens if config.tie_embeddings else None)
-        self.layers = stack(layers)
-        init_linear(self)
+        self.layers = stack(layers, config.tied_layers)
+        init_linear(self, config.initialization)
 
     def decode(self, ids: Int[Tensor, "batch len"]) -> Float[Tensor, "batch len vocab"]:
         """Logits of the next token after every prefix of `ids`."""
         x = self.embedding(ids)
         causal_mask = masks.causal_mask(ids.size(1), ids.device)
-        for layer in self.layers:
+        for _, layer in taken(self.layers):
             x = layer(x, causal_mask)
         return self.output(self.norm(x))
 

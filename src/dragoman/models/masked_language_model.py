@@ -6,8 +6,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, init_linear
+from dragoman.models.blocks import BlockConfig
 from dragoman.models.encoder_classifier import PooledEncoder
+from dragoman.models.stacks import init_linear
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
 
@@ -39,7 +40,7 @@ class MaskedLanguageModel(nn.Module):
         self.embedding = config.positioned(tokens)
         self.encoder = PooledEncoder(config, config.num_layers, "mean")
         self.output = OutputProjection(vocab_size, config.d_model, tied_to, bias=True)
-        init_linear(self)
+        init_linear(self, config.initialization)
 
     def forward(
         self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]

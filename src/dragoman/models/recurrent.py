@@ -18,7 +18,7 @@ from dragoman.models.base import (
     kept_sentences,
     tied_embeddings,
 )
-from dragoman.models.blocks import init_linear
+from dragoman.models.stacks import init_linear
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.recurrent import CELLS, RecurrentEncoder, RecurrentStack, StackState

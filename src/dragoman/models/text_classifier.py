@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.config import Field, settings
-from dragoman.models.blocks import BlockConfig, init_linear
+from dragoman.models.blocks import BlockConfig
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
+from dragoman.models.stacks import init_linear
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.embeddings import TokenEmbedding
 
@@ -68,7 +69,7 @@ class TextClassifier(nn.Module):
         self.convolution = TokenConvolution(d_model, width, dropout) if width else None
         self.encoder, self.head = encoder, head
         self.dropout, self.word_dropout, self.unk_id = Dropout(dropout), config.word_dropout, unk_id
-        init_linear(self)
+        init_linear(self, config.initialization)
 
     def forward(
         self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]

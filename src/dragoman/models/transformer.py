@@ -19,20 +19,13 @@ from dragoman.models.base import (
     kept_sentences,
     tied_embeddings,
 )
-from dragoman.models.blocks import (
-    BlockConfig,
-    DecoderLayer,
-    EncoderLayer,
-    init_linear,
-    join_groups,
-    shrink_residuals,
-    split_groups,
-    stack,
-)
+from dragoman.models.blocks import BlockConfig, DecoderLayer, EncoderLayer, join_groups, split_groups
+from dragoman.models.stacks import init_linear, shrink_residuals, stack, taken
 from dragoman.nn import masks
-from dragoman.nn.attention import KVCache
+from dragoman.nn.attention import KVCache, MultiHeadAttention
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 from dragoman.nn.kv_cache import MAX_SHARING, DecodingCache, SharedKVCache
+from dragoman.nn.ssru import SSRU
 
 
 @settings
@@ -51,6 +44,13 @@ class TransformerConfig(BlockConfig):
     alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head), from 0, that links words; null: none.
     shrink_residuals: bool = False
     """Scale what each sublayer adds at the start by N^-0.5, for the N sublayers of a side: deep models learn sooner."""
+    decoder_autoreg: Literal["self-attention", "rnn"] = "self-attention"
+    """A decoder's reading of what it has written: `rnn` is a Simpler Simple Recurrent Unit (SSRU, Kim et al. 2019),
+    whose steps cost the same at every place."""
+    tied_encoder_layers: list[int] = Field(default_factory=list)  #: As `tied_layers`, for the encoder.
+
+    def causal_attention(self) -> MultiHeadAttention:
+        return SSRU(self.d_model) if self.decoder_autoreg == "rnn" else self.self_attention()  # type: ignore[return-value]
 
     def build(
         self, *, src_vocab_size: int, tgt_vocab_size: int, shared_vocab: bool, pad_id: int, start_id: int = 2
@@ -119,13 +119,15 @@ class Transformer(Seq2SeqModel):
         super().__init__()
         self.src_end, self.alignment_head = config.src_end, config.alignment_head
         self.src_embedding, self.tgt_embedding = config.positioned(src), config.positioned(tgt)
-        self.encoder_layers = stack(EncoderLayer(config) for _ in range(config.num_encoder_layers))
-        self.decoder_layers = stack(DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        encoder = (EncoderLayer(config) for _ in range(config.num_encoder_layers))
+        decoder = (DecoderLayer(config) for _ in range(config.num_decoder_layers))
+        self.encoder_layers = stack(encoder, config.tied_encoder_layers)
+        self.decoder_layers = stack(decoder, config.tied_layers)
         self.encoder_norm, self.decoder_norm = config.final_norm(), config.final_norm()
         self.output = output
         self.src_vocab_size, self.tgt_vocab_size = src.embedding.num_embeddings, tgt.embedding.num_embeddings
         self.max_target_length = self.tgt_embedding.max_len
-        init_linear(self)
+        init_linear(self, config.initialization)
 
     def encode(
         self,
@@ -138,7 +140,7 @@ class Transformer(Seq2SeqModel):
             src_mask = torch.cat([src_mask[:, 1:], torch.zeros_like(src_mask[:, :1])], dim=1)
         # Attention gives pads a weight of zero, but zero times NaN is NaN: so the vectors there become zeros first.
         x, padding_mask = self.src_embedding(src).masked_fill(~src_mask[:, :, None], 0.0), masks.padding_mask(src_mask)
-        for layer in self.encoder_layers:
+        for _, layer in taken(self.encoder_layers):
             x = layer(x, padding_mask, maps)
         return TransformerMemory(self.encoder_norm(x), src_mask)
 
@@ -153,7 +155,7 @@ class Transformer(Seq2SeqModel):
         x, memory_mask = self.tgt_embedding(tgt_in), masks.padding_mask(memory.mask)
         # No padding mask on the target: pads stand at its end, where no real position can see them anyway.
         causal_mask = masks.causal_mask(tgt_in.size(1), tgt_in.device)
-        for number, layer in enumerate(self.decoder_layers):
+        for number, layer in taken(self.decoder_layers, layer_mapped):
             x = layer(x, causal_mask, memory.hidden, memory_mask, maps if layer_mapped in (None, number) else None)
         return self.output(self.decoder_norm(x))
 
@@ -178,7 +180,9 @@ class Transformer(Seq2SeqModel):
             state = replace(state, past=tuple(past))
         if rows_per_sentence > MAX_SHARING:
             return state
-        return replace(state, past=tuple(SharedKVCache.of(cache) for cache in state.past if isinstance(cache, KVCache)))
+        return replace(
+            state, past=tuple(SharedKVCache.of(cache) if isinstance(cache, KVCache) else cache for cache in state.past)
+        )
 
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: TransformerState
@@ -215,5 +219,7 @@ class Transformer(Seq2SeqModel):
         maps: list[Tensor] = []
         self.decode(tgt_in, self.encode(src, src_mask, maps), maps)
         names = [f"encoder.{i}.self" for i in range(len(self.encoder_layers))]
-        names += [f"decoder.{i}.{kind}" for i in range(len(self.decoder_layers)) for kind in ("self", "cross")]
+        for i, layer in enumerate(self.decoder_layers):
+            own = isinstance(layer.self_attention, MultiHeadAttention)
+            names += [f"decoder.{i}.{kind}" for kind in (("self", "cross") if own else ("cross",))]
         return dict(zip(names, maps, strict=True))

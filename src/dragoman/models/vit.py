@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from dragoman.config import Field, settings
 from dragoman.errors import Error
-from dragoman.models.blocks import Activation, BlockConfig, LearnedConfig, PositionConfig, init_linear
+from dragoman.models.blocks import Activation, BlockConfig, LearnedConfig, PositionConfig
 from dragoman.models.encoder_classifier import PooledEncoder, Pooling
+from dragoman.models.stacks import init_linear
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.patches import PatchEmbedding
 
@@ -57,7 +58,7 @@ class ViT(nn.Module):
         self.norm = config.new_norm() if config.embedding_norm else nn.Identity()
         self.encoder = PooledEncoder(config, config.num_layers, config.pooling)
         self.head, self.dropout = nn.Linear(config.d_model, num_labels), Dropout(config.dropout)
-        init_linear(self)
+        init_linear(self, config.initialization)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch num_labels"]:
         x = self.patches(images)  # (batch, patches, d_model)

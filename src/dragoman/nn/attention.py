@@ -161,7 +161,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch query_len all_heads"]:
         """Contexts of projected queries, heads side by side, before the final projection."""
         heads = self.positions.rotate(self.split_heads(query), start)
-        bias = self.positions.bias(start, query.size(1), memory.length)
+        bias = self.positions.bias(heads, start, memory.length)
         bias = bias.to(heads.dtype) if bias is not None else None
         context = self.attend_heads(heads, memory, mask, bias, maps)
         return context.transpose(1, 2).flatten(2)  # (batch, query_len, all heads)
@@ -171,7 +171,7 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "batch num_heads query_len d_head"],
         memory: KVCache,
         mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
-        bias: Float[Tensor, "1 num_heads query_len key_len"] | None,
+        bias: Float[Tensor, "#batch num_heads query_len key_len"] | None,
         maps: list[Tensor] | None,
     ) -> Float[Tensor, "batch num_heads query_len d_head"]:
         """Equation 1 for every head."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
+from dragoman.nn.ssru import SSRUState
 
 MAX_SHARING = 8
 """Hypotheses of a sentence. With more of them copying is cheaper."""
@@ -93,14 +94,19 @@ class SharedKVCache:
         cache = self._appended(attention.kv_cache(new.key, new.value, self.length))
         table, (sentences, beam, slots) = cache.table, cache.seen.shape
         query = attention.positions.rotate(attention.split_heads(new.query), self.length)
+        bias = attention.positions.bias(query, self.length, cache.length)
         # Heads that share keys become queries of one head, beside the hypotheses, which share them too.
         heads, groups = table.key.size(1), query.size(1) // table.key.size(1)
         query = query.view(sentences, beam, heads, groups, -1).permute(0, 2, 3, 1, 4)
         query = query.reshape(sentences, heads, groups * beam, -1) / math.sqrt(attention.d_head)
         scores = (query @ table.key.transpose(-2, -1)).view(sentences, heads, groups, beam, slots)
-        bias = attention.positions.bias(self.length, 1, cache.length)
-        if bias is not None:
-            scores = scores + bias[0, :, 0, table.positions].to(scores.dtype).view(heads, groups, 1, slots)
+        if bias is not None:  # of one row for all, or of each
+            of_slots = (
+                bias[:, :, 0, table.positions]
+                .to(scores.dtype)
+                .view(-1, 1 if len(bias) == 1 else beam, heads, groups, slots)
+            )
+            scores = scores + of_slots.permute(0, 2, 3, 1, 4)
         scores = scores.masked_fill(~cache.seen[:, None, None], -math.inf)
         context = scores.softmax(dim=-1).view(sentences, heads, groups * beam, slots) @ table.value
         context = context.view(sentences, heads, groups, beam, -1).permute(0, 3, 1, 2, 4)
@@ -119,5 +125,5 @@ class SharedKVCache:
         return SharedKVCache(table, seen, table.written, self.length + 1)
 
 
-DecodingCache = KVCache | SharedKVCache
-"""Keys and values of the tokens so far, for the self-attention of one decoder layer."""
+DecodingCache = KVCache | SharedKVCache | SSRUState
+"""Keys and values of the tokens so far, for the self-attention of one decoder layer, or what it has in its place."""

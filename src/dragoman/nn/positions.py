@@ -130,6 +130,8 @@ class AttentionPositions(nn.Module):
 
     has_bias = False
     """False if `bias` is always None."""
+    reads_queries = False
+    """True if `bias` depends on the queries."""
 
     def rotate(
         self, heads: Float[Tensor, "batch num_heads len d_head"], start: int
@@ -137,7 +139,9 @@ class AttentionPositions(nn.Module):
         """Queries or keys of the positions start, start + 1, ..., rotated by their positions."""
         return heads
 
-    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"] | None:
+    def bias(
+        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+    ) -> Float[Tensor, "#batch num_heads query_len key_len"] | None:
         """Values to add to the scores of queries start, start + 1, ... with keys 0, 1, ...; None: nothing."""
         return None
 
@@ -184,10 +188,11 @@ class AlibiPositions(AttentionPositions):
         self.slopes: Tensor
         self.register_buffer("slopes", alibi_slopes(num_heads), persistent=False)
 
-    def bias(self, start: int, query_len: int, key_len: int) -> Float[Tensor, "1 num_heads query_len key_len"]:
-        query = torch.arange(start, start + query_len, device=self.slopes.device)
-        key = torch.arange(key_len, device=self.slopes.device)
-        distance = (query[:, None] - key).abs()  # (query_len, key_len)
+    def bias(
+        self, query: Float[Tensor, "batch num_heads query_len d_head"], start: int, key_len: int
+    ) -> Float[Tensor, "1 num_heads query_len key_len"]:
+        places = torch.arange(start, start + query.size(2), device=query.device)
+        distance = (places[:, None] - torch.arange(key_len, device=query.device)).abs()  # (query_len, key_len)
         return (-self.slopes[:, None, None] * distance)[None]
 
 

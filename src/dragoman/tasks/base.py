@@ -23,6 +23,7 @@ from dragoman.device import DeviceName, pick_device, pick_precision
 from dragoman.errors import Error, writing
 from dragoman.export.model_card import write_card
 from dragoman.models.base import count_parameters
+from dragoman.models.stacks import checkpoint_layers, refuse_dropped
 from dragoman.progress import say
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import CONFIG, TOKENIZER, check_run_dir
@@ -249,6 +250,10 @@ class Job(ABC):
         if self.recipe.adapter is not None:
             adapter.refuse(self.recipe)
             adapter.add_adapter(model, self.recipe.adapter)
+        if training.reduce == "fast":
+            refuse_dropped(model)
+        if training.gradient_checkpointing:
+            checkpoint_layers(model)
         training.schedule.build(training.max_steps, self.recipe.model.d_model).rate(1)
         device = pick_device(self.recipe.device)
         pick_precision(training.precision, device, self.recipe.model.d_model)

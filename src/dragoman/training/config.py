@@ -48,6 +48,9 @@ class TrainingConfig:
     freeze: list[str] = Field(default_factory=list)
     """Parts of the model whose weights stay as they are, by the beginning of their parameters' names
     (`encoder_layers`, `src_embedding`; `dragoman inspect parameters` lists them), or `embeddings`: both sides'."""
+    gradient_checkpointing: bool = False
+    """Keep the inputs of layers alone for the backward pass and compute what is inside again: about a third more time
+    for much less memory, and the same gradients. Attention models only."""
     clip_norm: float = Field(default=1.0, ge=0)  #: Largest norm of the whole gradient; 0: no limit.
     averaging: AveragingConfig = Field(default_factory=EmaConfig)
     """Weight averaging: which weights are validated and translated with."""
@@ -97,6 +100,8 @@ class TrainingConfig:
                 f"averaging the last {self.averaging.checkpoints} checkpoints needs keep_last of at least "
                 f"{self.averaging.checkpoints - 1}, it is {self.keep_last}"
             )
+        if self.gradient_checkpointing and self.compile == "graphs":
+            raise ValueError("gradient_checkpointing computes layers again, which graphs do not: set compile to layers")
 
 
 def check_division(training: TrainingConfig, processes: int) -> None:

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from dragoman.models.stacks import refuse_dropped
 from dragoman.training.distributed import TorchRanks, flattened, unflattened
 from dragoman.training.summation import Sums
 
@@ -24,6 +25,7 @@ class FastReduction:
     """Sums gradients over all ranks. The first step, which shows what parameters take part, is summed in one piece."""
 
     def __init__(self, model: nn.Module, parameters: Sequence[Tensor], ranks: TorchRanks) -> None:
+        refuse_dropped(model)
         self.model, self.parameters, self.ranks = model, parameters, ranks
         self.wrapped: DistributedDataParallel | None = None
 

@@ -16,6 +16,7 @@ from dragoman.backends.accelerate import accelerate
 from dragoman.backends.compile import compile_layers
 from dragoman.data.random import hash64
 from dragoman.device import autocast
+from dragoman.models.stacks import checkpoint_layers
 from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.distributed import Ranks, TorchRanks
@@ -59,6 +60,8 @@ class TrainingStep:
         self.parameters = list(self.model.parameters())  # once: to walk the modules costs a small model's step 2 %
         self.frozen = optim.frozen_parameters(self.model, config.freeze)
         self.optimizer = config.optimizer.build(self.model)
+        if config.gradient_checkpointing:
+            checkpoint_layers(model)
         self.compiled = compile_layers(self.model, config.compile, device)
         if prefetch is None:
             prefetch = device.type != "cpu" or getattr(task, "from_disk", False)

@@ -64,6 +64,8 @@ def has_relu_alone(network: FeedForward) -> bool:
 
 def has_textbook_heads(attention: MultiHeadAttention) -> bool:
     """True if there are as many heads of keys as of queries and attention weights are not dropped."""
+    if not isinstance(attention, MultiHeadAttention):
+        return False  # what a decoder has in its place
     grouped = attention.key_proj.out_features != attention.query_proj.out_features
     return not grouped and not (attention.training and attention.dropout.rate)
 

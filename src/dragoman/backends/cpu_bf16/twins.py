@@ -22,7 +22,7 @@ class Bfloat16Attention(FusedAttention):
     """Keys and values projected in one product; short sentences stay in rows (`short_attention`)."""
 
     def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
-        is_short = max(query.size(1), memory.size(1)) <= SHORT
+        is_short = max(query.size(1), memory.size(1)) <= SHORT and not self.positions.reads_queries
         if maps is None and is_short and projection.has_textbook_heads(self) and trains_in_bfloat16(query):
             return self._attend_short(query, memory, mask)
         return super().forward(query, memory, mask, maps)
@@ -39,7 +39,7 @@ class Bfloat16Attention(FusedAttention):
 
     def _attend_short(self, query: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
         sizes = Sizes(query.size(0), query.size(1), memory.size(1), self.query_proj.out_features // self.d_head)
-        bias = self.positions.bias(0, query.size(1), memory.size(1))
+        bias = self.positions.bias(query[:, None], 0, memory.size(1))
         phase = rotary_phase(self.positions, 0, query.size(1))
         rows = to_rows(query)
         if memory is query:
