@@ -16,6 +16,7 @@ from torch import nn
 
 from dragoman.errors import Error
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
+from dragoman.nn.ssru import SSRU
 from dragoman.progress import say
 
 CompileName = Literal["auto", "none", "layers", "graphs"]
@@ -67,7 +68,12 @@ def compile_layers(model: nn.Module, name: CompileName, device: torch.device) ->
     for `auto`.
     """
     how = pick_compilation(name, device)
-    layers = [module for module in model.modules() if isinstance(module, KINDS)]
+    # The passes of a recurrence depend on the length: it would be compiled anew for each.
+    layers = [
+        module
+        for module in model.modules()
+        if isinstance(module, KINDS) and not any(isinstance(part, SSRU) for part in module.modules())
+    ]
     if how != "none" and not layers:
         if name != "auto":
             say(f"training.compile={name}: this model has no layers to compile; it is trained as it is")
