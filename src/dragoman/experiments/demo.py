@@ -46,7 +46,7 @@ def _command() -> str:
 
 def ask_for_sentence() -> str:
     """A sentence typed at a terminal; where there is no terminal, or nobody types, the notes' own example."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or sys.platform == "win32":  # which selects among sockets alone
         return SENTENCE
     say(f"type a German sentence of the demo's world and press Enter (or wait {PATIENCE_S:.0f} s):")
     ready, _, _ = select.select([sys.stdin], [], [], PATIENCE_S)
