@@ -11,7 +11,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.tasks import recipes
 
-RECIPE = Path(__file__).with_name("demo.yaml")
+RECIPE = recipes.RECIPES[-1] / "demo.yaml"
 SENTENCE = "ich möchte ein bier"
 PATIENCE_S = 20.0
 """Seconds that the demo waits for a typed sentence before it takes SENTENCE."""

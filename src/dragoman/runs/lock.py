@@ -16,7 +16,7 @@ from dragoman.errors import Error, writing
 from dragoman.progress import clock, say
 
 LOCK = "lock.json"
-"""File of a run directory that says who works in it. The lock is another, as nobody can read a locked one on Windows."""
+"""File of a run directory that says who works in it. The lock is another: nobody can read a locked one on Windows."""
 
 _owned: set[Path] = set()
 """The directories that this process owns."""
