@@ -2,6 +2,7 @@
 
 import select
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     sentence = ask_for_sentence()
     translation = SearchTranslator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
     say(f"\n  {sentence}\n  -> {translation}\n")
-    say(f"a page to translate on: {_command()} serve {result.run_dir}, and open http://localhost:5000/")
+    can_serve = all(map(find_spec, ("h11", "prometheus_client", "python_multipart", "starlette", "uvicorn")))
+    first = "" if can_serve else "pip install 'dragoman[serve]', then "
+    say(f"a page to translate on: {first}{_command()} serve {result.run_dir}, and open http://localhost:5000/")
     scores = next(iter(result.tests.values()))
     return (
         f"demo: {scores.titles['bleu']} {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
