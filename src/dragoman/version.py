@@ -1,4 +1,4 @@
-"""Which version this is, and where what comes with it is."""
+"""The version of Dragoman, and the folders that come with it."""
 
 import subprocess
 from functools import cache
