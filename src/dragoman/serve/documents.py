@@ -44,7 +44,7 @@ KEEP_SECONDS = 3600.0
 State = Literal["queued", "translating", "done", "error"]
 
 FOLDER, LOCK = "dragoman-documents-", ".in-use"
-"""The beginning of a server's folder's name, and the end of that of the file beside it, locked while the server lives."""
+"""The beginning of a server's folder's name, and the end of that of the file beside it, locked while it lives."""
 
 
 class TooMany(Exception):
