@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-system test-all test-clients mutations check format book bench clean
+.PHONY: help install demo test test-system test-all test-versions test-clients mutations check format book bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -28,8 +28,12 @@ test: install  ## the quick tests: units, contracts, golden losses, a real proce
 test-system: install  ## kills, crash points, broken corpora, exports, compilers, the real command line
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m "system and not slow" --durations=40
 
-test-all: install  ## all of them, and the long ones
+test-all: install  ## all of them, the long ones, and the quick ones with other versions
 	@$(BIN)/python -m pytest -m "slow or not slow" --timeout 7200
+	@$(BIN)/python tests/versions.py
+
+test-versions: install  ## the quick tests with other versions of Python, PyTorch and all dependencies: tests/versions.py
+	@$(BIN)/python tests/versions.py
 
 test-clients: install  ## programs of others, unmodified, against our server and exports; each in an environment of its own
 	@$(BIN)/python tests/clients/run.py

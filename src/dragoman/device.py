@@ -5,7 +5,6 @@ import contextvars
 import os
 import platform
 import random
-import resource
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import psutil
 import torch
 
 from dragoman.errors import Error
+
+with contextlib.suppress(ImportError):  # not on Windows
+    import resource
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -188,9 +191,8 @@ def available_bytes(device: torch.device) -> int | None:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     found = []
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # no /proc there
+        found.append(psutil.virtual_memory().available)
     with contextlib.suppress(OSError, ValueError):  # "max" is no limit
         limit, used, parts = (
             (CGROUP / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current", "stat")
@@ -221,7 +223,11 @@ def peak_bytes(device: torch.device) -> int:
     """The most memory that was in use since `reset_peak`: by the process on a CPU, by PyTorch on a GPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    try:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    except NameError:  # Windows counts it from the beginning of the process
+        info = psutil.Process().memory_info()
+        return int(getattr(info, "peak_wset", info.rss))
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -1,10 +1,17 @@
-"""The one place that says which version this is."""
+"""The version of Dragoman, and the folders that come with it."""
 
 import subprocess
 from functools import cache
 from pathlib import Path
 
 __version__ = "0.1.0"
+
+
+def folder_of(name: str) -> Path:
+    """A folder of the repository, `recipes` or `docs`: of the checkout, or its copy in the package (setup.py)."""
+    package = Path(__file__).resolve().parent
+    checkout = package.parents[1]
+    return (checkout if (checkout / "setup.py").is_file() else package) / name
 
 
 @cache

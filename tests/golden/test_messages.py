@@ -9,7 +9,6 @@ and commit messages.json. What bad corpora are refused with stands in docs/bad-c
 `tests/system/test_bad_corpora.py`.
 """
 
-import fcntl
 import gzip
 import json
 import math
@@ -86,8 +85,7 @@ def within(block: Any, error: Exception) -> None:
 
 def twice() -> None:
     path = Path("run") / lock.LOCK
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with lock.held(path.with_name(f"{lock.LOCK}.held")):
         lock._own(path)
 
 

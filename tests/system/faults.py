@@ -3,7 +3,6 @@
 test_negative_controls.py runs tests with it that must then fail: a test that sees no fault proves nothing.
 """
 
-import fcntl
 import math
 import os
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from dragoman import config
 from dragoman.decoding import beam, constrained
 from dragoman.doctor import shifts
 from dragoman.inference import search_translator
-from dragoman.runs import atomic_io, checkpoint
+from dragoman.runs import atomic_io, checkpoint, lock
 from dragoman.runs import log as runlog
 from dragoman.text import lines
 from dragoman.text.sources import files
@@ -55,7 +54,7 @@ def files_not_written_aside() -> None:
 
 
 def no_lock() -> None:
-    fcntl.flock = lambda *_: None  # type: ignore[assignment]
+    lock._own = lambda path: lock.FileLock(path)
 
 
 def losses_not_looked_at() -> None:

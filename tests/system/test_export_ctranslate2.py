@@ -1,6 +1,5 @@
 """CTranslate2 computes the same probabilities and translates as well with its own search, or the export is refused."""
 
-import fcntl
 import random
 import sys
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.nn.positions import sinusoidal_table
 from dragoman.runs import checkpoint
+from dragoman.runs.lock import held
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import DemoSource
 from dragoman.text.tokenizers.base import Tokenizer
@@ -482,8 +482,8 @@ def test_a_folder_that_another_export_writes_is_left_to_it(run: Path, tmp_path: 
     partial = tmp_path / "out.partial"
     partial.mkdir()
     (partial / "left").mkdir()
-    with (partial / ".unfinished").open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    (partial / ".unfinished").touch()
+    with held(partial / ".unfinished.held"):
         with raises_error(Error.IN_USE):
             export(run, "ctranslate2", tmp_path / "out", verify=False)
         assert (partial / "left").is_dir()

@@ -49,7 +49,7 @@ TINY = [
 
 
 def arguments(folder: Path, *more: str) -> list[str]:
-    recipe = str(ROOT / "src/dragoman/experiments/demo.yaml")
+    recipe = str(ROOT / "recipes/demo.yaml")
     places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
     return ["--recipe", recipe, *places, "--seeds", "5", *TINY, *more]
 

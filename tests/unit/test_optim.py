@@ -85,6 +85,7 @@ def take_steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, l
         optimizer.step()
 
 
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="PyTorch has its own from 2.9")
 @pytest.mark.parametrize(
     "settings",
     [{}, {"momentum": 0.8, "weight_decay": 0.3, "newton_schulz_steps": 3, "others": AdamWConfig(eps=0.5)}],

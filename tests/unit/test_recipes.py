@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -135,16 +134,13 @@ def test_no_set_is_lost_because_two_have_one_name(
 
 
 def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its recipe is package data, of which recipes/demo.yaml is a link."""
     monkeypatch.chdir(tmp_path)
     started = []
     monkeypatch.setattr(recipes, "run", lambda recipe, **_: started.append(recipe) or SimpleNamespace(tests={}))
     with raises_error(Error.INTERRUPTED):
         demo.run_demo(None, ["seed=3"])
     assert started == [recipes.load(ROOT / "recipes/demo.yaml", ["seed=3"])]
-    assert (ROOT / "recipes/demo.yaml").samefile(demo.RECIPE)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert demo.RECIPE.name in project["tool"]["setuptools"]["package-data"]["dragoman.experiments"]
+    assert recipes.file_of("recipes/demo.yaml") == recipes.file_of("demo") == demo.RECIPE
 
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -218,9 +218,9 @@ def test_a_document_that_takes_too_long_is_given_up(served: Callable[..., tuple[
 
 def test_what_a_killed_server_has_left_is_deleted(tmp_path: Path) -> None:
     alive = Jobs(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]
-    dead = tmp_path / "dragoman-dead"
+    dead = tmp_path / f"{documents.FOLDER}dead"
     dead.mkdir()
-    (dead / documents.LOCK).write_bytes(b"")
+    dead.with_suffix(documents.LOCK).touch()
     (dead / "source.txt").write_text("a")
     (tmp_path / "dragoman-other").mkdir()
     again = Jobs(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]

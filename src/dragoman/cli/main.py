@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from dragoman.backends.threads import wait_passively_if_busy
 from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.progress import complain, say
-from dragoman.version import __version__
+from dragoman.version import __version__, folder_of
 
 GROUPS = {
     "Begin": ("demo", "learn"),
@@ -63,7 +63,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="""Dragoman takes parallel text and gives back a translator.
+    help=f"""Dragoman takes parallel text and gives back a translator.
 
 **First steps**
 
@@ -74,7 +74,8 @@ app = typer.Typer(
 - `dragoman translate runs/NAME < some.de > some.en`
 
 A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here
-and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`.
+and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`. Recipes and the pages that are
+named here and there (docs/settings.md) are in {folder_of("docs").parent}
 """,
 )
 

@@ -5,7 +5,6 @@ an array that may be a file, which all processes of a machine map; what each hol
 are, some ten thousand of them. The results are those of one stable sort of all rows.
 """
 
-import fcntl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 
 from dragoman.errors import Error, writing
 from dragoman.runs import atomic_io
+from dragoman.runs.lock import held
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
@@ -157,13 +157,13 @@ def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> I
         fill(found)
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (path.parent / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with held(path.parent / "lock"):
             if not path.exists() or path.stat().st_size != 4 * count:
                 with writing(path), atomic_io.replaced(path) as partial:
                     whole = np.memmap(partial, dtype=np.int32, mode="w+", shape=(count,))
                     fill(whole)
                     whole.flush()
+                    del whole  # Windows renames no file that is mapped
         found = np.asarray(np.memmap(path, dtype=np.int32, mode="r"))
     found.flags.writeable = False
     return found

@@ -2,6 +2,7 @@
 
 import select
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
 from dragoman.tasks import recipes
 
-RECIPE = Path(__file__).with_name("demo.yaml")
+RECIPE = recipes.RECIPES[-1] / "demo.yaml"
 SENTENCE = "ich möchte ein bier"
 PATIENCE_S = 20.0
 """Seconds that the demo waits for a typed sentence before it takes SENTENCE."""
@@ -30,7 +31,9 @@ def run_demo(recipe_path: Path | None, overrides: list[str]) -> str:
     sentence = ask_for_sentence()
     translation = SearchTranslator.load(result.run_dir, device=recipe.device).translate([sentence])[0]
     say(f"\n  {sentence}\n  -> {translation}\n")
-    say(f"a page to translate on: {_command()} serve {result.run_dir}, and open http://localhost:5000/")
+    can_serve = all(map(find_spec, ("h11", "prometheus_client", "python_multipart", "starlette", "uvicorn")))
+    first = "" if can_serve else "pip install 'dragoman[serve]', then "
+    say(f"a page to translate on: {first}{_command()} serve {result.run_dir}, and open http://localhost:5000/")
     scores = next(iter(result.tests.values()))
     return (
         f"demo: {scores.titles['bleu']} {scores.bleu:.1f} on {scores.sentences} unseen sentences, trained in "
@@ -46,7 +49,7 @@ def _command() -> str:
 
 def ask_for_sentence() -> str:
     """A sentence typed at a terminal; where there is no terminal, or nobody types, the notes' own example."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or sys.platform == "win32":  # which selects among sockets alone
         return SENTENCE
     say(f"type a German sentence of the demo's world and press Enter (or wait {PATIENCE_S:.0f} s):")
     ready, _, _ = select.select([sys.stdin], [], [], PATIENCE_S)

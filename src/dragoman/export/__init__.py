@@ -91,8 +91,9 @@ def export(
     if partial.exists() and not (partial / UNFINISHED).exists():
         raise Error.ALREADY_THERE("is in the way, and no unfinished export", "rename or delete it", file=partial)
     made = [path for path in final.parents if not path.exists()]
-    with locked(partial, "name a folder that can be written", UNFINISHED):
-        try:
+    with contextlib.ExitStack() as whole:
+        with locked(partial, "name a folder that can be written", UNFINISHED):
+            whole.callback(_remove, partial, made)
             with writing(final):
                 _empty(partial)
                 module.write(translator, partial, quantize)
@@ -107,10 +108,8 @@ def export(
                 _judge(comparison, to, kind, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
                 _open_to_readers(partial)
-                (partial / UNFINISHED).unlink()
-                atomic_io.publish(partial, final)
-        finally:
-            _remove(partial, made)
+        with writing(final):  # with no file of the folder open any more, as Windows wants it
+            atomic_io.publish(partial, final)
 
 
 def _write_beside(run_dir: Path, folder: Path, to: str) -> None:
@@ -203,7 +202,7 @@ def _judge(comparison: Comparison, to: str, kind: str, sizes: tuple[int, int], t
 def _empty(partial: Path) -> None:
     """Remove what an export that was broken off has left."""
     for left in partial.iterdir():
-        if left.name != UNFINISHED:
+        if not left.name.startswith(UNFINISHED):
             atomic_io.remove(left)
 
 

@@ -20,9 +20,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dragoman.analysis.figure import save, to_svg
+from dragoman.version import folder_of
 
-CHAPTERS = Path(__file__).parent / "chapters"
-"""A link to docs/book."""
+CHAPTERS = folder_of("docs") / "book"
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,16 @@ blocks begin and who translates them makes no difference to any byte.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
 
 from dragoman.errors import Error, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
+from dragoman.runs.lock import held
 from dragoman.text.lines import COMPRESSIONS, read_lines
 
 BLOCK_LINES = 10_000
@@ -81,7 +80,7 @@ class Work:
             )
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / "manifest.lock"):
+        with held(folder / "manifest.lock"):
             self.manifest = self._described(decoding, block_lines)
 
     def _described(self, decoding: str, block_lines: int) -> Manifest:
@@ -122,7 +121,7 @@ class Work:
             yield False
             return
         folder.mkdir(exist_ok=True)
-        with _locked(folder / f"{block:08d}.lock", wait=False) as mine:
+        with held(folder / f"{block:08d}.lock", wait=False) as mine:
             yield mine and not self.path(block).exists() and not self.is_done
 
     def write(self, block: int, texts: list[str], count: int) -> None:
@@ -133,7 +132,7 @@ class Work:
 
     def join(self) -> bool:
         """Put the blocks together if all are there; True where the whole is."""
-        with _locked(self.folder / "manifest.lock"):
+        with held(self.folder / "manifest.lock"):
             if self.is_done:
                 return True
             paths = [self.path(block) for block in range(self.manifest.blocks)]
@@ -201,23 +200,6 @@ def run_worker(work: Work, translate: Translate, shard: tuple[int, int] | None =
         say(f"{work.output}: {manifest.lines:,} lines")
     else:
         say(f"{work.folder}: this shard is done; the last of the others puts all together")
-
-
-@contextlib.contextmanager
-def _locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file; without `wait`, False where another process has it."""
-    try:
-        file: IO[str] = path.open("w")
-    except FileNotFoundError:  # the folder of blocks is gone: all is done
-        yield False
-        return
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
 
 
 def _counted(source: Path) -> tuple[int, str]:

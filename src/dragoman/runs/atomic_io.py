@@ -6,7 +6,6 @@ of them are here. Tests end the program before and after each of them, and try e
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -17,6 +16,11 @@ from typing import Any, TypeVar
 
 from dragoman import config
 from dragoman.errors import DragomanError, Error
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -45,8 +49,13 @@ def write_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
 
 
 def sync(path: Path) -> None:
-    """Return when a file's bytes, or a directory's list of names, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Return when a file's bytes, or a directory's list of names, are on the disk.
+
+    Windows opens no directories, whose names it writes by itself, and syncs files that are open for writing.
+    """
+    if fcntl is None and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if fcntl else os.O_RDWR)
     try:
         if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone hands the bytes to the drive, which may keep them back
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -144,7 +153,9 @@ def read_text(path: Path, limit: int) -> str:
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for somebody to write
+    # A pipe would wait for somebody to write; Windows would change line ends.
+    flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_RDONLY | flags)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Error.WRONG_FILE_TYPE("is no regular file", file=path)

@@ -1,7 +1,7 @@
 """One owner of a run directory at a time."""
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
 import socket
@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from dragoman.errors import Error, writing
 from dragoman.progress import clock, say
 
 LOCK = "lock.json"
-"""File of a run directory that says who works in it."""
+"""File of a run directory that says who works in it. The lock is another: nobody can read a locked one on Windows."""
 
 _owned: set[Path] = set()
 """The directories that this process owns."""
@@ -39,45 +40,60 @@ def locked(run_dir: Path, remedy: str = "choose another run_dir=...", name: str 
     path = run_dir / name
     with writing(run_dir, remedy):
         run_dir.mkdir(parents=True, exist_ok=True)
-        file = _own(path)
-    with file:
-        _owned.add(owned)
-        try:
-            with writing(path, remedy):
-                file.truncate(0)
-                json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}, file)
-                file.flush()
-            yield
-        finally:
-            _owned.discard(owned)
-            with contextlib.suppress(OSError):  # a directory that holds something stays
-                path.unlink()
-                for directory in made:
-                    directory.rmdir()
-
-
-def _own(path: Path) -> IO[str]:
-    """The lock file, open and locked."""
-    while True:
-        file = path.open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            with file:
-                raise Error.IN_USE(f"{_owner(file)} works in it", "wait for it, or end it", file=path.parent) from error
-        except OSError as error:
-            say(f"{path}: this file system has no locks ({error.strerror}): let no other process work there")
-            return file
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        file.close()  # its owner deleted it between our opening and our locking: the lock is another file by now
-
-
-def _owner(file: IO[str]) -> str:
-    file.seek(0)
+        lock = _own(path)
+    _owned.add(owned)
     try:
-        owner = json.load(file)
+        with writing(path, remedy):
+            owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}
+            path.write_text(json.dumps(owner), encoding="utf-8")
+        yield
+    finally:
+        _owned.discard(owned)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        give_back(lock)
+        with contextlib.suppress(OSError):  # a directory that holds something stays
+            for directory in made:
+                directory.rmdir()
+
+
+def _own(path: Path) -> FileLock:
+    """The lock, held. `path`: of the file that says who owns it."""
+    lock = FileLock(path.with_name(f"{path.name}.held"), timeout=0, thread_local=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise Error.IN_USE(f"{_owner(path)} works in it", "wait for it, or end it", file=path.parent) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        say(f"{path}: this file system has no locks ({error.strerror}): let no other process work there")
+    return lock
+
+
+def give_back(lock: FileLock) -> None:
+    """Release a lock and delete its file: before, so that nobody waits for a file that goes. Windows deletes none that
+    is open, and the library deletes it there."""
+    with contextlib.suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a file, which stays; False where its folder is gone, or another has it and nobody `wait`s."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(path, timeout=-1 if wait else 0, thread_local=False))
+        except (Timeout, FileNotFoundError):  # its folder is gone
+            yield False
+        else:
+            yield True
+
+
+def _owner(path: Path) -> str:
+    try:
+        owner = json.loads(path.read_text(encoding="utf-8"))
         return f"process {owner['pid']} on {owner['host']} (for {clock(time.time() - owner['since'])} now)"
-    except (ValueError, KeyError, TypeError):  # it has the lock and has not written yet, or wrote nothing that we know
+    except (OSError, ValueError, KeyError, TypeError):  # it has the lock and has not written yet, or nothing known
         return "another process"

@@ -63,9 +63,11 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
     def _replace(self, events: list[Event]) -> None:
         lines = [json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n" for event in events]
         with writing(self.path):
-            atomic_io.replace_text(self.path, "".join(lines))
-            self._file.close()
-            self._file = self.path.open("ab", buffering=0)
+            self._file.close()  # Windows replaces no file that is open
+            try:
+                atomic_io.replace_text(self.path, "".join(lines))
+            finally:
+                self._file = self.path.open("ab", buffering=0)
 
     def event(self, kind: str, **fields: Any) -> None:
         """Log one event. `time` is added here; a number that is not finite becomes null, as JSON has no other word."""

@@ -2,8 +2,8 @@
 
 The server (`DocumentProcess`) starts `python -m dragoman.serve.document_process` for each document, in which formats
 run and no model is; texts come to the server, translations go back, as lines of JSON. The process is started anew, not
-forked: nothing of the server is in it, and no system forbids it. Where a limit is not known (of memory on macOS), the
-document's deadline is left.
+forked: nothing of the server is in it, and no system forbids it. Where a limit is not known (of memory on macOS, all
+of them on Windows), the server sees how much memory the process has, and the document's deadline is left.
 """
 
 import contextlib
@@ -11,20 +11,24 @@ import ctypes
 import errno
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+import psutil
 
 from dragoman.cancellation import check, idle
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Code, Item, Limit, Options, Tags, Unit, plain
 from dragoman.formats.document import Document, TranslateUnits
+
+with contextlib.suppress(ImportError):  # not on Windows
+    import resource
 
 LOOK_SECONDS = 0.1
 """Seconds between two looks at whether a document is still wanted."""
@@ -59,12 +63,14 @@ class DocumentProcess:
             )
         except OSError as error:
             raise Error.PROCESS_FAILED("cannot be read now", "try again later") from error
+        self._reader = ThreadPoolExecutor(1, "answers")
         self._send([str(self.source), str(self.result), asdict(self.options), self.bounds])
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.shutdown()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):  # what was not sent
                 assert pipe is not None
@@ -91,10 +97,14 @@ class DocumentProcess:
         self._send(question)
         stream = self._process.stdout
         assert stream is not None
+        reading = self._reader.submit(stream.readline)
         with idle():
-            while not wait([stream.fileno()], LOOK_SECONDS):
+            while not wait([reading], LOOK_SECONDS).done:
                 check()
-        if not (line := stream.readline()).endswith(b"\n"):
+                with contextlib.suppress(psutil.Error):
+                    if psutil.Process(self._process.pid).memory_info().rss > self.bounds.memory_bytes:
+                        self._process.kill()
+        if not (line := reading.result()).endswith(b"\n"):
             raise self._end()
         answer: dict[str, Any] = json.loads(line)
         if "code" in answer:
@@ -176,17 +186,16 @@ def _options(values: dict[str, Any]) -> Options:
 
 def _limit(bounds: Bounds) -> None:
     """Take no more than the bounds from now on, as far as the system has limits, and end with the server."""
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # of Linux: PR_SET_PDEATHSIG
-    os.nice(NICENESS)
+    with contextlib.suppress(AttributeError):  # not on Windows
+        os.nice(NICENESS)
     for kind, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, bounds.cpu_seconds),
-        (resource.RLIMIT_AS, bounds.memory_bytes),
-        (resource.RLIMIT_FSIZE, bounds.result_bytes),
-    ):
-        with contextlib.suppress(OSError, ValueError):  # lower already, or not known there
-            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+        ("CORE", 0), ("CPU", bounds.cpu_seconds), ("AS", bounds.memory_bytes), ("FSIZE", bounds.result_bytes),
+    ):  # fmt: skip
+        with contextlib.suppress(NameError, OSError, ValueError):  # lower already, or not known there
+            limit = getattr(resource, f"RLIMIT_{kind}")
+            resource.setrlimit(limit, (most, resource.getrlimit(limit)[1]))
 
 
 def _answer(answers: IO[bytes], answer: dict[str, Any]) -> None:

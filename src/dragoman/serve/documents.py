@@ -6,7 +6,6 @@ that were made first.
 
 import contextlib
 import errno
-import fcntl
 import hmac
 import secrets
 import shutil
@@ -16,7 +15,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
+
+from filelock import FileLock
 
 from dragoman.errors import DragomanError, Error
 from dragoman.formats.base import Options
@@ -24,6 +25,7 @@ from dragoman.formats.document import SUFFIXES, format_of, require_bilingual
 from dragoman.formats.pdf import output_path
 from dragoman.pipeline.document import Report
 from dragoman.progress import say
+from dragoman.runs.lock import give_back
 from dragoman.serve.document_process import Bounds, DocumentProcess
 from dragoman.serve.errors import ApiError
 from dragoman.serve.fairness import FairThreads
@@ -41,9 +43,8 @@ KEEP_SECONDS = 3600.0
 
 State = Literal["queued", "translating", "done", "error"]
 
-
-LOCK = "in-use"
-"""The file in a server's folder that it holds a lock on while it lives."""
+FOLDER, LOCK = "dragoman-documents-", ".in-use"
+"""The beginning of a server's folder's name, and the end of that of the file beside it, locked while it lives."""
 
 
 class TooMany(Exception):
@@ -120,9 +121,12 @@ class Jobs:
 
     def __init__(self, service: Service, metrics: Metrics, limits: Limits, folder: Path | None = None) -> None:
         self.service, self.metrics, self.limits = service, metrics, limits
-        _tidy_folders(folder or Path(tempfile.gettempdir()))
-        self.folder = Path(tempfile.mkdtemp(prefix="dragoman-", dir=folder))
-        self._in_use = _locked(self.folder / LOCK)
+        work = folder or Path(tempfile.gettempdir())
+        _tidy_folders(work)
+        self.folder = work / f"{FOLDER}{secrets.token_hex(8)}"
+        self._in_use = FileLock(self.folder.with_suffix(LOCK), thread_local=False)
+        self._in_use.acquire()  # before the folder is there, which another server would else take for a dead one's
+        self.folder.mkdir(mode=0o700)
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._threads = FairThreads(MAX_RUNNING, "document")
@@ -132,8 +136,12 @@ class Jobs:
         for job in list(self.jobs.values()):
             job.handle.cancel()
         self._threads.shutdown()
+        self.delete()
+
+    def delete(self) -> None:
+        """Delete what clients have sent, whoever works on it."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._in_use.close()
+        give_back(self._in_use)
 
     def add(
         self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES, options: Options = ANYTHING,
@@ -274,18 +282,11 @@ class Jobs:
             self.metrics.documents.labels(kind, outcome).inc()
 
 
-def _locked(path: Path) -> IO[bytes]:
-    """A new file with a lock, which is there under its name only when it is locked."""
-    unnamed = path.with_name("locking")
-    file = unnamed.open("wb")
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    unnamed.rename(path)
-    return file
-
-
 def _tidy_folders(work: Path) -> None:
     """Delete what servers have left that were killed: folders whose lock nobody holds."""
-    for lock in work.glob(f"dragoman-*/{LOCK}"):
-        with contextlib.suppress(OSError), lock.open("rb") as file:  # somebody else's
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
+    for path in work.glob(f"{FOLDER}*{LOCK}"):
+        lock = FileLock(path, timeout=0, thread_local=False)
+        with contextlib.suppress(OSError):  # somebody else's
+            lock.acquire()
+            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+            give_back(lock)

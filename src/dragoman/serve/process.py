@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -79,7 +78,7 @@ def run_server(
     settings: Settings, host: str, port: int, *, behind_proxy: bool = False, access_log: bool = False
 ) -> None:
     """Serve until the process is told to stop. Raises DragomanError where the address is taken."""
-    with contextlib.suppress(OSError, AttributeError):  # of glibc alone: M_ARENA_MAX, M_MMAP_THRESHOLD
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # of glibc alone: M_ARENA_MAX, M_MMAP_THRESHOLD
         ctypes.CDLL(None).mallopt(-8, ARENAS)
         ctypes.CDLL(None).mallopt(-3, OWN_PAGES)
     listening = _listen(host, port)
@@ -104,7 +103,7 @@ def run_server(
 
     def end() -> None:
         """End the process at once: no thread is waited for, and clients' documents are deleted."""
-        shutil.rmtree(server.jobs.folder, ignore_errors=True)
+        server.jobs.delete()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -118,7 +118,7 @@ class Server:
     def tidy(self) -> None:
         """Delete old documents, and give the memory back that the C library keeps for later."""
         self.jobs.tidy()
-        with contextlib.suppress(OSError, AttributeError):  # of glibc alone
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # of glibc alone
             ctypes.CDLL(None).malloc_trim(0)
 
     def _load(self) -> None:

@@ -32,7 +32,7 @@ from dragoman.tasks.translation.job import TranslationRecipe, examine
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.corpus import CollectionConfig, FilesSource
 
-COMPANY = Path(__file__).with_name("company.yaml")
+COMPANY = recipes.RECIPES[-1] / "company.yaml"
 """The recipe of `train --files`."""
 MAX_HELD_OUT = 1_000
 """Validation pairs that are taken from the training files where no others are given."""

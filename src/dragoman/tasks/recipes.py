@@ -33,6 +33,7 @@ from dragoman.text.sources.base import PairSource
 from dragoman.text.sources.digests import remembered
 from dragoman.text.sources.stream import StreamSource
 from dragoman.training.distributed import Ranks, joined
+from dragoman.version import folder_of
 
 DIGESTS = "digests.json"
 """File of a run directory: the digests of its large corpus files, which are not read for them at each start."""
@@ -50,8 +51,8 @@ JOBS: dict[str, type[Job]] = {
 Recipe = str | Path | Mapping[str, Any] | RecipeSettings
 """A recipe: its file, its name in RECIPES, a run directory, its text, plain settings, or the settings themselves."""
 
-RECIPES = (Path("recipes"), Path(__file__).parents[3] / "recipes", Path(__file__).parents[1] / "experiments")
-"""Folders of recipes that go by their names: here, of a checkout, of the package."""
+RECIPES = (Path("recipes"), folder_of("recipes"))
+"""Folders of recipes that go by their names: here, and those that come with Dragoman."""
 
 
 def load(recipe: Recipe, overrides: Sequence[str] | None = None) -> RecipeSettings:
@@ -95,11 +96,11 @@ def _moved(settings: Any, there: str, here: str) -> Any:
 
 
 def file_of(recipe: str | Path) -> Path:
-    """The file of a recipe, of a run directory, or of a name in RECIPES."""
+    """The file of a recipe, of a run directory, or of a name in RECIPES, such as `demo` or `recipes/demo.yaml`."""
     path = Path(recipe)
     if (path / CONFIG).is_file():
         return path / CONFIG
-    if not path.exists() and path.name == str(recipe):
+    if not path.exists() and path.parent in (Path(), Path("recipes")):
         path = next((known for folder in RECIPES if (known := folder / f"{path.stem}.yaml").is_file()), path)
     if not path.exists() and not path.suffix:
         names = sorted({known.stem for folder in RECIPES for known in folder.glob("*.yaml")})

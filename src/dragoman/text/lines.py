@@ -396,7 +396,10 @@ class LiveInput:
     def waiting(self) -> bool:
         """True where the next line is not there yet, nor within `PATIENCE_S`."""
         while b"\n" not in self._held and not self._ended:
-            if not select.select([self._descriptor], [], [], PATIENCE_S)[0]:
+            try:
+                if not select.select([self._descriptor], [], [], PATIENCE_S)[0]:
+                    return True
+            except OSError:  # Windows waits for sockets alone
                 return True
             self._read()
         return False
