@@ -2,7 +2,8 @@
 
     python tests/clients/run.py [NAME ...]
 
-Each client has an environment of its own under .venv-clients/. Checkouts are looked for in $DRAGOMAN_CLIENTS, or in
+So are the quick starts of other toolkits (docs/coming-from). Each client has an environment of its own under
+.venv-clients/. Checkouts are looked for in $DRAGOMAN_CLIENTS, or in
 `clients/` beside the repository: LibreTranslate (github.com/LibreTranslate/LibreTranslate), with a pytest plugin
 `libretranslate_live` that sends its tests to $LT_URL, and deepl-python (github.com/DeepLcom/deepl-python). What is not
 there is told and left out; the exit code is 1 if a client failed.
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ROOT / ".venv-clients"
 CHECKOUTS = Path(os.environ.get("DRAGOMAN_CLIENTS", ROOT.parent / "clients"))
 FIXTURE = ROOT / "tests" / "fixtures" / "run_4f9e9c2" / "finished"
+QUICK_STARTS = ROOT / "tests" / "system" / "test_quick_starts.py"
 EXPORTS = ROOT / "tests" / "system" / "test_export_marian.py"
 BROWSER = ROOT / "tests" / "system" / "test_browser_model.py"
 KEY = "mock_server"
@@ -280,6 +282,26 @@ def ray_data(url: str, folder: Path) -> None:
     checked([str(interpreter), "-m", "pytest", "-q", "-m", "system or slow", "-k", "ray", str(test)], ROOT)
 
 
+def quick_start(variable: str, *packages: str, alone: str = "") -> Callable[[str, Path], None]:
+    """A toolkit's own quick start, ours on what it left, and its model by CTranslate2's converter where there is one.
+
+    `alone`: the toolkit, installed without the versions that it asks for: old ones of PyTorch and protobuf.
+    """
+
+    def client(url: str, folder: Path) -> None:
+        name = variable.removeprefix("DRAGOMAN_").lower()
+        interpreter = python(f"quick-start-{name}", "sacrebleu", *packages)
+        if alone:
+            python(f"quick-start-{name}", "--no-deps", "--no-build-isolation", alone)
+        checked(
+            [sys.executable, "-m", "pytest", "-q", "-m", "system", "-k", f"theirs_runs or converter or {name}",
+             "--timeout", "3600", str(QUICK_STARTS)],
+            ROOT, **{variable: str(interpreter)},
+        )  # fmt: skip
+
+    return client
+
+
 CLIENTS: dict[str, tuple[Callable[[str, Path], None], bool]] = {
     "LibreTranslate's tests": (libretranslates_own_tests, False),
     "libretranslatepy": (libretranslatepy, True),
@@ -291,6 +313,78 @@ CLIENTS: dict[str, tuple[Callable[[str, Path], None], bool]] = {
     "Marian": (marian, True),
     "bergamot-translator": (bergamot, True),
     "Ray Data": (ray_data, True),
+    "JoeyNMT": (
+        quick_start(
+            "DRAGOMAN_JOEYNMT",
+            "torch==2.13.0",
+            "numpy",
+            "pyyaml",
+            "sentencepiece",
+            "subword-nmt",
+            "matplotlib",
+            "tensorboard",
+            "importlib-metadata",
+            "packaging",
+            "tqdm",
+            "datasets",
+            "setuptools<81",
+            alone="joeynmt==2.3.0",
+        ),
+        True,
+    ),
+    "OpenNMT-py": (
+        quick_start(
+            "DRAGOMAN_OPENNMT",
+            "torch==2.13.0",
+            "ctranslate2",
+            "configargparse",
+            "pyonmttok",
+            "pyyaml",
+            "rapidfuzz",
+            "six",
+            "spacy",
+            "pyahocorasick",
+            "fasttext-wheel",
+            "sentencepiece",
+            "tensorboard",
+            "flask",
+            "waitress",
+            "setuptools<81",
+            alone="OpenNMT-py==3.5.1",
+        ),
+        True,
+    ),
+    "fairseq": (
+        quick_start(
+            "DRAGOMAN_FAIRSEQ",
+            "torch==2.13.0",
+            "ctranslate2",
+            "numpy",
+            "cython",
+            "setuptools<81",
+            "wheel",
+            "cffi",
+            "hydra-core",
+            "regex",
+            "tqdm",
+            "bitarray",
+            "omegaconf",
+            "scikit-learn",
+            "packaging",
+            "subword-nmt",
+            alone="fairseq-fixed==0.12.3.1",
+        ),
+        True,
+    ),
+    "Sockeye": (
+        quick_start("DRAGOMAN_SOCKEYE", "torch==2.13.0", "numpy<2", "pyyaml", "subword-nmt", alone="sockeye==3.1.34"),
+        True,
+    ),
+    "Marian's quick start": (
+        quick_start("DRAGOMAN_MARIAN", "pymarian==1.12.42", "numpy", "ctranslate2", "pyyaml", "sentencepiece"),
+        True,
+    ),
+    "Moses": (quick_start("DRAGOMAN_MOSES", "sacremoses"), True),
 }
 """The clients by name, and whether their server asks for a key."""
 

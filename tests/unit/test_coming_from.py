@@ -86,6 +86,15 @@ def check_python(text: str) -> None:
     assert hasattr(dragoman, re.match(r"dragoman\.(\w+)", text)[1])  # type: ignore[index]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_shows_the_scripts_of_its_quick_start(page: Path) -> None:
+    """They are run by tests/system/test_quick_starts.py: what a reader copies is what has run."""
+    scripts = [page.parent / "quick-starts" / folder / f"{page.stem}.sh" for folder in ("theirs", ".")]
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert blocks == [script.read_text("utf-8") for script in scripts if script.exists()]
+    assert scripts[-1].exists()
+
+
 def set_to(values: Any, key: str) -> Any:
     for part in key.split("."):
         values = values[part]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dragoman.errors import Error
 from dragoman.progress import say
-from dragoman.quality.external_metrics import any_metric
+from dragoman.quality.external_metrics import MeanMetric, any_metric
 from dragoman.quality.metrics import Metric, unsplit
 from dragoman.quality.output_checks import Finding, check_output, leaks
 from dragoman.quality.scores import USUAL, Scores, scores_of
@@ -91,10 +91,13 @@ def judge_files(
 
     Raises DragomanError when files do not fit each other.
     """
-    if not sources:
-        raise Error.MISSING_OPTION("`hypotheses` needs `src`, the text that was translated, and `ref`")
-    if not references and not all("=" in text or text.endswith(".py") for text in judging.metrics or ("bleu",)):
+    outside = [isinstance(any_metric(text), MeanMetric) for text in judging.metrics or USUAL]
+    if not references and not all(outside):
         raise Error.MISSING_OPTION("`hypotheses` needs `ref`, the reference translation of each line")
+    if not sources and not judging.by and not any(outside):  # sacreBLEU's figures; faults are found by the source
+        sources, judging = references[:: max(1, len(references) // len(hypotheses))], replace(judging, checks=False)
+    if not sources:
+        raise Error.MISSING_OPTION("other metrics, and `by`, need `src`, the text that was translated")
     if len(hypotheses) != len(sources):
         raise Error.UNEQUAL_COUNTS(f"{len(hypotheses)} `hypotheses` for {len(sources)} `src`", "give one for each")
     tests = [

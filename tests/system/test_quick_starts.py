@@ -1,0 +1,138 @@
+"""The quick starts of docs/coming-from: theirs and ours run, on one text and few steps, and end with a score.
+
+Ours take what theirs left. Where the other toolkit is in no environment, that is what it left before
+(tests/fixtures/quick_starts); with it (in the Python that a variable names: `make test-clients`) it is made anew. Its
+model then goes through CTranslate2's converter and an import, as our refusals say, and translates as it did there.
+"""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import app
+
+SCRIPTS = Path(__file__).parents[2] / "docs" / "coming-from" / "quick-starts"
+LEFT = Path(__file__).parents[1] / "fixtures" / "quick_starts"
+STEPS = "20"
+LINES = 50
+PYTHONS = {
+    "joeynmt": "DRAGOMAN_JOEYNMT", "opennmt-py": "DRAGOMAN_OPENNMT", "fairseq": "DRAGOMAN_FAIRSEQ",
+    "sockeye": "DRAGOMAN_SOCKEYE", "marian": "DRAGOMAN_MARIAN", "moses": "DRAGOMAN_MOSES",
+}  # fmt: skip
+"""Toolkits that have an environment of their own, and the variable that names its Python."""
+TOKENS = {
+    "joeynmt": ["bpe.codes", "model/src_vocab.txt", "model/trg_vocab.txt"],
+    "opennmt-py": ["run/example.vocab.src", "run/example.vocab.tgt"],
+    "fairseq": ["bpe.codes", "data-bin/dict.de.txt", "data-bin/dict.en.txt"],
+    "sockeye": ["bpe.codes", "prepared/vocab.src.0.json"],
+}
+"""What they leave of pieces and vocabularies, in a folder of their name."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A twentieth of the embedded corpus, and a command `dragoman` that is the one under test."""
+    monkeypatch.chdir(tmp_path)
+    app(["data", "demo"], standalone_mode=False)
+    for path in (tmp_path / "data" / "demo").iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = lines[4::20] if path.name.startswith("train") else lines[:LINES]
+        path.write_text("".join(kept), encoding="utf-8")
+    command = tmp_path / "bin" / "dragoman"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dragoman "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return tmp_path
+
+
+def ran(script: Path, python: str = sys.executable) -> str:
+    """What a script writes on its standard output, with the programs of an environment."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    own = python == sys.executable
+    environment = {**os.environ, "STEPS": STEPS, "PORT": port, "OMP_NUM_THREADS": "1"}
+    environment |= {"PATH": os.pathsep.join([str(Path("bin").resolve()), str(Path(python).parent), os.environ["PATH"]])}
+    environment |= {"PYTHONPATH": os.pathsep.join(sys.path) if own else ""}
+    done = subprocess.run(["sh", script], env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def python_of(name: str) -> str:
+    if not os.environ.get(PYTHONS[name]):
+        pytest.skip(f"{PYTHONS[name]} names no Python")
+    return os.environ[PYTHONS[name]]
+
+
+def figures(output: str) -> list[float]:
+    """The row of the test set: lines, BLEU, chrF, TER."""
+    [row] = re.findall(r"^test(?:\.true)?\.\w+ +(\d.*)$", output, re.MULTILINE)
+    numbers = [float(number) for number in row.split()]
+    assert numbers[0] == LINES
+    return numbers[1:]
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_ours_takes_what_theirs_left(folder: Path, name: str) -> None:
+    shutil.copytree(LEFT / name, folder / name)
+    assert len(figures(ran(SCRIPTS / f"{name}.sh"))) == (3 if (folder / name / "pred.txt").exists() else 4)
+
+
+@pytest.mark.parametrize("name", ["annotated-transformer", "libretranslate"])
+def test_ours_runs(folder: Path, name: str) -> None:
+    assert figures(ran(SCRIPTS / f"{name}.sh"))
+
+
+def test_marian_takes_a_sentencepiece_model(folder: Path) -> None:
+    import sentencepiece
+
+    (folder / "marian").mkdir()
+    files = [str(folder / "data" / "demo" / f"train.{code}") for code in ("de", "en")]
+    sentencepiece.SentencePieceTrainer.train(
+        input=files, model_prefix="marian/vocab", vocab_size=400, bos_id=-1, eos_id=0, unk_id=1, minloglevel=2
+    )
+    (folder / "marian" / "vocab.model").rename(folder / "marian" / "vocab.spm")
+    assert figures(ran(SCRIPTS / "marian.sh"))
+
+
+def test_sacrebleu_and_ours_have_the_same_figures(folder: Path) -> None:
+    """Its command takes translations and references alone, and so does ours (no `--src`)."""
+    theirs, ours = ran(SCRIPTS / "theirs" / "sacrebleu.sh"), ran(SCRIPTS / "sacrebleu.sh")
+    assert figures(ours) == [float(figure) for figure in re.findall(r" = ([\d.]+)", theirs) if "." in figure][:1] + [
+        float(re.search(rf"{name}\|.* = ([\d.]+)$", theirs, re.MULTILINE)[1])  # type: ignore[index]
+        for name in ("chrF2", "TER")
+    ]
+    for signature in re.findall(r"\|(nrefs\S+)", theirs):
+        assert signature in ours
+
+
+def test_ctranslate2_runs_the_export_and_the_import(folder: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    ours = figures(ran(SCRIPTS / "ctranslate2.sh"))
+    theirs = json.loads(ran(SCRIPTS / "theirs" / "ctranslate2.sh"))
+    assert (folder / "their-output").read_bytes() == (folder / "output").read_bytes()
+    assert ours[0] == pytest.approx(theirs["score"], abs=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+def test_hugging_face_trains_and_ours_takes_its_files(folder: Path) -> None:
+    pytest.importorskip("accelerate")
+    assert float(ran(SCRIPTS / "theirs" / "huggingface.sh").splitlines()[-1].split()[-1]) > 0
+    assert figures(ran(SCRIPTS / "huggingface.sh"))
+    assert (folder / "huggingface" / "trained" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("name", PYTHONS)
+def test_theirs_runs_and_ours_takes_what_it_leaves(folder: Path, name: str) -> None:
+    ran(SCRIPTS / "theirs" / f"{name}.sh", python_of(name))
+    for file in TOKENS.get(name, []):
+        assert (folder / name / file).read_bytes() == (LEFT / name / file).read_bytes(), file
+    assert figures(ran(SCRIPTS / f"{name}.sh"))
