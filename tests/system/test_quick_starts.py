@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import app
+from dragoman.importing.import_run import import_model
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Part
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "coming-from" / "quick-starts"
 LEFT = Path(__file__).parents[1] / "fixtures" / "quick_starts"
@@ -136,3 +139,54 @@ def test_theirs_runs_and_ours_takes_what_it_leaves(folder: Path, name: str) -> N
     for file in TOKENS.get(name, []):
         assert (folder / name / file).read_bytes() == (LEFT / name / file).read_bytes(), file
     assert figures(ran(SCRIPTS / f"{name}.sh"))
+
+
+CONVERTERS = {
+    "marian": "ct2-marian-converter --model_path marian/fixed.npz --vocab_paths marian/vocab.yml marian/vocab.yml",
+    "opennmt-py": f"ct2-opennmt-py-converter --model_path opennmt-py/run/model_step_{STEPS}.pt --unsafe_deserialization",
+    "fairseq": "ct2-fairseq-converter --model_path fairseq/checkpoints/checkpoint_best.pt --data_dir fairseq/data-bin "
+    "--source_lang de --target_lang en --unsafe_deserialization",
+}
+"""The commands that our refusals name, on what the quick starts left."""
+MARIANS = """
+import json, numpy, sentencepiece
+arrays = dict(numpy.load("marian/model.npz"))
+options = arrays["special:model.yml"].tobytes().rstrip(b"\\0") + b"\\0"
+numpy.savez("marian/fixed.npz", **{**arrays, "special:model.yml": numpy.frombuffer(options, dtype=numpy.int8)})
+model = sentencepiece.SentencePieceProcessor(model_file="marian/vocab.spm")
+with open("marian/vocab.yml", "w", encoding="utf-8") as file:
+    file.writelines(f"{json.dumps(model.id_to_piece(i), ensure_ascii=False)}: {i}\\n" for i in range(len(model)))
+"""
+"""What docs/importing.md says of Marian's files before CTranslate2's converter: options with one zero byte, no .spm."""
+GREEDY = """
+import ctranslate2, json, sys
+pieces = json.load(sys.stdin)
+answers = ctranslate2.Translator("converted").translate_batch(pieces, beam_size=1, max_decoding_length=30, min_decoding_length=0)
+print(json.dumps([answer.hypotheses[0] for answer in answers]))
+"""
+
+
+@pytest.mark.parametrize("name", CONVERTERS)
+def test_a_model_of_theirs_comes_in_by_the_converter(folder: Path, name: str) -> None:
+    """What CTranslate2 makes of the model in greedy search, the imported run makes too."""
+    python = Path(python_of(name))
+    ran(SCRIPTS / "theirs" / f"{name}.sh", str(python))
+    if name == "marian":
+        subprocess.run([python, "-c", MARIANS], check=True)
+    program, *arguments = CONVERTERS[name].split()
+    subprocess.run([python.with_name(program), *arguments, "--output_dir", "converted"], check=True)
+    spm = [Path("marian/vocab.spm")] if name == "marian" else []
+    run = import_model(Path("converted"), Path("run"), "de", "en", spm)
+    ours = SearchTranslator.load(run, device="cpu", ban_unk=False, beam_size=1, max_length_ratio=0, max_length_extra=30)
+    src, tgt = ours.tokenizers.src, ours.tokenizers.tgt
+    file = Path(name if name == "fairseq" else "data/demo") / "test.de"  # fairseq's text is in pieces
+    encoded = [src.encode(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    answers = subprocess.run(
+        [python, "-c", GREEDY],
+        input=json.dumps([src.pieces(ids) for ids in encoded]),
+        check=True,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ).stdout
+    found = ours.hypotheses([Part(ids, []) for ids in encoded])
+    assert [tgt.pieces(best.ids) for [best] in found] == json.loads(answers)

@@ -106,3 +106,22 @@ def test_a_test_set_that_sacrebleu_has_fetched_is_scored_by_name(
             files_of_sacrebleu(name, pair)
     with raises_error(Error.CONFLICT, "`language_pair`"):
         evaluate(test_set="wmt14")
+
+
+def test_translations_and_references_are_enough(tmp_path: Path) -> None:
+    """sacreBLEU's own quick start has no source: `sacrebleu ref -i output`; what needs one says so."""
+    for name, text in (("out", "my dog sleeps\nhe eats\n"), ("ref", "my dog sleeps\nhe eats\n"), ("ref2", "a\nb\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "figures").write_text("1\n2\n", encoding="utf-8")
+    files = ["evaluate", "--hypotheses", str(tmp_path / "out"), "--ref", str(tmp_path / "ref")]
+    for more in ([], ["--ref", str(tmp_path / "ref2")], ["--metric", "bleu:tokenize=char"]):
+        done = CliRunner().invoke(app, [*files, *more, "--json"])
+        assert done.exit_code == 0, done.output
+        assert '"bleu": 100.0' in done.stdout
+        assert ("nrefs:2" in done.stdout) == ("--ref" in more)
+    with raises_error(Error.MISSING_OPTION, "`src`"):
+        evaluate(hypotheses=tmp_path / "out", ref=tmp_path / "ref", by=["length"])
+    with raises_error(Error.MISSING_OPTION, "`src`"):
+        evaluate(hypotheses=tmp_path / "out", ref=tmp_path / "ref", metric=[f"comet={tmp_path / 'figures'}"])
+    with raises_error(Error.MISSING_OPTION, "`ref`"):
+        evaluate(hypotheses=tmp_path / "out", src=tmp_path / "ref", metric=["bleu:tokenize=char"])

@@ -84,20 +84,19 @@ def converter_for(folder: Path, file: Path | None = None) -> str | None:
     None where the folder has no such model."""
     for pattern, command in CONVERTERS.items():
         if found := [file] if file and file.match(pattern) else sorted(folder.glob(pattern)):
-            if "ct2-fairseq" in command and not any(folder.glob("dict.*.txt")):
+            if command.startswith("ct2-fairseq") and not any(folder.glob("dict.*.txt")):
                 continue
             said = command.format(model=shlex.quote(str(found[0])), folder=shlex.quote(str(folder)))
             return f"try CTranslate2's converter: {said} --output_dir NEW, then `dragoman import NEW RUN`"
     return None
 
 
-PICKLED = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 "  # of PyTorch 2.6 and later: these checkpoints are pickles
 CONVERTERS = {
     "*.npz": "ct2-marian-converter --model_path {model} --vocab_paths SRC.yml TGT.yml",
-    "*best*.pt": f"{PICKLED}ct2-fairseq-converter --model_path {{model}} --data_dir {{folder}}",
-    "*.pt": f"{PICKLED}ct2-opennmt-py-converter --model_path {{model}}",
+    "*best*.pt": "ct2-fairseq-converter --model_path {model} --data_dir {folder} --unsafe_deserialization",
+    "*.pt": "ct2-opennmt-py-converter --model_path {model} --unsafe_deserialization",
 }
-"""Files of a model, and the command that converts it."""
+"""Files of a model, and the command that converts it; a .pt is a pickle, so unsafe, of whoever made it."""
 
 
 def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:

@@ -330,7 +330,11 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
     for name, (modules, attention) in entries(model).items():
         kinds = ("weight", "bias") if isinstance(modules[0], nn.Linear) else ("gamma", "beta")
         for kind, ours in zip(kinds, ("weight", "bias"), strict=True):
-            if getattr(modules[0], ours, None) is not None:
+            if kind == "bias" and f"{name}/bias" not in variables:  # as OpenNMT-py trains by itself: none is added
+                for module in modules:
+                    if module.bias is not None:
+                        module.bias.zero_()
+            elif getattr(modules[0], ours, None) is not None:
                 values = variables[f"{name}/{kind}"].chunk(len(modules))
                 for module, theirs in zip(modules, values, strict=True):
                     _take(getattr(module, ours), theirs, attention)
