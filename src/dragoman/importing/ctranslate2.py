@@ -331,9 +331,9 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
         kinds = ("weight", "bias") if isinstance(modules[0], nn.Linear) else ("gamma", "beta")
         for kind, ours in zip(kinds, ("weight", "bias"), strict=True):
             if kind == "bias" and f"{name}/bias" not in variables:  # as OpenNMT-py trains by itself: none is added
-                for module in modules:
-                    if module.bias is not None:
-                        module.bias.zero_()
+                for bias in (getattr(module, ours, None) for module in modules):
+                    if bias is not None:
+                        bias.zero_()
             elif getattr(modules[0], ours, None) is not None:
                 values = variables[f"{name}/{kind}"].chunk(len(modules))
                 for module, theirs in zip(modules, values, strict=True):
