@@ -110,7 +110,11 @@ def test_a_test_set_that_sacrebleu_has_fetched_is_scored_by_name(
 
 def test_translations_and_references_are_enough(tmp_path: Path) -> None:
     """sacreBLEU's own quick start has no source: `sacrebleu ref -i output`; what needs one says so."""
-    for name, text in (("out", "my dog sleeps here\nhe eats bread today\n"), ("ref", "my dog sleeps here\nhe eats bread today\n"), ("ref2", "a\nb\n")):
+    for name, text in (
+        ("out", "my dog sleeps here\nhe eats bread today\n"),
+        ("ref", "my dog sleeps here\nhe eats bread today\n"),
+        ("ref2", "a\nb\n"),
+    ):
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "figures").write_text("1\n2\n", encoding="utf-8")
     files = ["evaluate", "--hypotheses", str(tmp_path / "out"), "--ref", str(tmp_path / "ref")]

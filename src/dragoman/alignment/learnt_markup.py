@@ -24,7 +24,7 @@ from dragoman.text.annotations import (
     with_pieces,
     without_pieces,
 )
-from dragoman.text.placeholders import span_ranges
+from dragoman.text.placeholders import span_ranges, unescaped
 from dragoman.text.words import is_letter, words
 
 CodesAt = Sequence[tuple[int, Code]]
@@ -172,7 +172,8 @@ _TAG = re.compile(r"[<⟦](/?)([A-Za-z][^\s<>/]*|\d{1,3})(?:\s[^<>]*?)?(/?)[>⟧
 
 
 def items_of_line(text: str, *, tags_only: bool = False) -> list[Item]:
-    """A line with its placeholders (`text/placeholders.py`) as codes: tags in pairs, all others alone.
+    """A line with its placeholders (`text/placeholders.py`) as codes: tags in pairs, all others alone. With `tags_only`
+    it is markup, and characters stand for its entities.
 
     >>> [getattr(item, "kind", item) for item in items_of_line("Open <b>%s</b>")]
     ['Open ', 'open', 'alone', 'close']
@@ -201,7 +202,8 @@ def items_of_line(text: str, *, tags_only: bool = False) -> list[Item]:
             pairs += 1
         else:
             items.append(Code(raw, "alone"))
-    return [*items, text[done:]] if done < len(text) else items
+    items += [text[done:]] if done < len(text) else []
+    return [unescaped(item) if isinstance(item, str) else item for item in items] if tags_only else items
 
 
 def _ranges(text: str) -> list[tuple[int, int]]:
@@ -219,7 +221,7 @@ def without_tags(text: str) -> str:
     >>> without_tags("Open <b>the</b> %s"), without_tags("3 < 4")
     ('Open the %s', '3 < 4')
     """
-    return text_and_codes(items_of_line(text, tags_only=True))[0] if has_tags(text) else text
+    return text_and_codes(items_of_line(text, tags_only=True))[0] if has_tags(text) else unescaped(text)
 
 
 def has_tags(text: str) -> bool:

@@ -7,7 +7,6 @@ writes `train.en`, `train.fr`, `valid.*`, `test.*`, `origins.tsv` (file and line
 time is in proportion to the size.
 """
 
-import html
 import itertools
 import json
 import re
@@ -32,7 +31,7 @@ from dragoman.quality.leakage import Leakage, key
 from dragoman.runs import atomic_io
 from dragoman.text.conflicts import RULE, preferred
 from dragoman.text.corpus import CollectionConfig
-from dragoman.text.placeholders import spans
+from dragoman.text.placeholders import spans, unescaped
 from dragoman.text.sources.base import Pair, PairSource
 
 RECORD = "files.json"
@@ -51,7 +50,6 @@ _STEM = 4
 _SCRIPT = re.compile(r"\|/\|.*", re.DOTALL)
 """A rule for a form of the translation that KDE's catalogues put behind it."""
 _TAG = re.compile(r"</?([A-Za-z][\w.-]{0,60}(?::[\w-]{1,60})?)(\s[^<>]{0,1000}|/)?>")
-_ENTITY = re.compile(r"&(?:[A-Za-z]{2,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _POSITION = re.compile(r"(?<=%)\d{1,3}\$")
 _ALONE = frozenset({"br", "hr", "img", "wbr", "p", "li"})
 """Elements of HTML that stand without an end."""
@@ -296,7 +294,7 @@ def _with_tags(entry: Entry, count: int) -> Sequence[tuple[str, str] | None]:
     pairs = list(_paragraphs(*(entry.coded or (entry.src, entry.tgt))))
     if len(pairs) != count:
         return [None] * count
-    coded = [tuple(in_one_line(_unescaped(_parted(text))) for text in pair) for pair in pairs]
+    coded = [tuple(in_one_line(unescaped(_parted(text))) for text in pair) for pair in pairs]
     return [(src, tgt) if any(map(has_tags, (src, tgt))) else None for src, tgt in coded]
 
 
@@ -352,7 +350,7 @@ def _without_tags(src: str, tgt: str) -> tuple[str, str]:
             for (start, end), name in reversed(found):
                 between = " " if name.strip("</").lower() in _ALONE else ""
                 bare[side] = bare[side][:start] + between + bare[side][end:]
-    return _unescaped(bare[0]), _unescaped(bare[1])
+    return unescaped(bare[0]), unescaped(bare[1])
 
 
 def _parted(text: str) -> str:
@@ -374,10 +372,6 @@ def _tags(text: str) -> list[tuple[tuple[int, int], str]]:
         for match in matches
         if match[1] in ended or re.search("[=/]", match[2] or "") or match[1].lower() in _ALONE
     ]
-
-
-def _unescaped(text: str) -> str:
-    return _ENTITY.sub(lambda match: html.unescape(match.group()), text) if "&" in text else text
 
 
 def _fault(src: str, tgt: str) -> str:

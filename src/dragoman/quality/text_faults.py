@@ -1,13 +1,13 @@
 """Damage inside a line of text, and its repair."""
 
 import contextlib
-import html
 import re
 import unicodedata
 
 from dragoman.languages.invisible import FORMATTING, ZERO_WIDTH_SPACE
 from dragoman.quality.misread import Misread
 from dragoman.quality.text_forms import forms_of
+from dragoman.text.placeholders import ENTITY, unescaped
 from dragoman.text.words import is_letter
 
 _SEPARATORS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
@@ -28,9 +28,8 @@ _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9-]*(?:\s[^<>]{0,200}|/)?>|<!--.*?-->") 
 _TAGS = re.compile(f"(?:{_TAG.pattern})+")
 _INSIDE_WORDS = re.compile(r"(?:</?(?:b|big|em|font|i|mark|s|small|span|strong|sub|sup|u)(?:\s[^<>]{0,200})?>)+", re.I)
 """Tags that may stand in the middle of a word; others separate words."""
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
 _SUSPECT = re.compile(
-    f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}\u200b{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{_ENTITY.pattern}"
+    f"[\0{_SEPARATORS}{_CONTROL}\ufeff{_INVISIBLE}\u200b{_PRIVATE}\ufffd\xc2-\xf4]|{_TAG.pattern}|{ENTITY.pattern}"
 )
 """One fast search that most lines pass."""
 
@@ -48,7 +47,7 @@ def wrong_with(text: str, misread: Misread | None = None) -> list[str]:
         return kinds
     if _SUSPECT.search(text):
         kinds += [kind for kind, pattern in _PATTERNS.items() if pattern.search(text)]
-        if _TAG.search(text) or _unescaped(text) != text:
+        if _TAG.search(text) or unescaped(text) != text:
             kinds.append("HTML")
         if decoded_twice(text) != text:
             kinds.append("mojibake")
@@ -70,7 +69,7 @@ def mended(text: str, misread: Misread | None = None) -> str:
 
 
 def _mended_once(text: str) -> str:
-    text = _TAGS.sub(_without_tags, _unescaped(decoded_twice(text)))
+    text = _TAGS.sub(_without_tags, unescaped(decoded_twice(text)))
     text = _PATTERNS["line separator inside"].sub(" ", text.replace("\n", " "))  # an entity may stand for a line end
     for kind in ("control character", "byte order mark inside", "invisible character"):
         text = _PATTERNS[kind].sub("", text)
@@ -81,11 +80,6 @@ def _without_tags(tags: re.Match[str]) -> str:
     neighbours = tags.string[: tags.start()][-1:] + tags.string[tags.end() :][:1]
     parts_words = len(neighbours) == 2 and all(map(is_letter, neighbours)) and not _INSIDE_WORDS.fullmatch(tags[0])
     return " " if parts_words else ""
-
-
-def _unescaped(text: str) -> str:
-    """The text with characters for entities; a lone `&` and unknown names stay."""
-    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
 
 
 # -- UTF-8 that was read as another encoding and encoded again ---------------------------------------------------------

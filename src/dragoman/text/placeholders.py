@@ -8,6 +8,7 @@ translation. Any other one is taken out of the source, and put back where its ne
 that looks at the source word next to it most. So each survives, once for each time it stands in the source.
 """
 
+import html
 import itertools
 import re
 from collections import Counter
@@ -158,6 +159,18 @@ SYSTEMS = (
     ),
 )
 """The kinds of placeholders. Where two fit, the first is taken."""
+
+
+ENTITY = re.compile(r"&(?:[A-Za-z]{2,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+
+
+def unescaped(text: str) -> str:
+    """The text with characters for entities; a lone `&` and unknown names stay.
+
+    >>> unescaped("a &lt; b &#38; c"), unescaped("AT&T &E2;")
+    ('a < b & c', 'AT&T &E2;')
+    """
+    return ENTITY.sub(lambda entity: html.unescape(entity[0]), text) if "&" in text else text
 
 
 def _search(kinds: Sequence[System]) -> re.Pattern[str]:

@@ -34,6 +34,7 @@ from dragoman.text.annotations import (
     without_pieces,
 )
 from dragoman.text.augment import ContextConfig, TextAugmentConfig
+from dragoman.text.placeholders import unescaped
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
 from dragoman.text.words import is_letter, split_words, words
 from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
@@ -127,9 +128,12 @@ class Annotator:
         return longer if self.fits(longer) else marked_src
 
     def with_tags(self, src: str, tgt: str) -> tuple[str, str]:
-        """The pair with pieces in the place of its tags, where both sides have the same; else without tags."""
-        if not self.config.tags or ("<" not in src and "<" not in tgt):
+        """The pair with pieces in the place of its tags, where both sides have the same; else without tags. Text with
+        tags is markup, and so are its entities (`&lt;`)."""
+        if not self.config.tags:
             return src, tgt
+        if "<" not in src and "<" not in tgt:
+            return unescaped(src), unescaped(tgt)
         sides = [_read(text, tags_only=True) for text in (src, tgt)]
         return self._with_own_codes(*sides) or (sides[0][0], sides[1][0])
 
