@@ -140,7 +140,7 @@ def test_sentences_of_known_number_in_the_catalogues_that_are_there() -> None:
     for language, joined in texts.items():
         count = benchmark.scores("catalogues", language, joined)[0]["ours"]
         assert count["right"] >= 0.95 * (count["right"] + count["missed"]), language
-        assert count["right"] >= 4 * count["false"], language  # some lines hold two sentences
+        assert count["right"] >= 2 * count["false"], language  # some lines hold two sentences
 
 
 SAMPLE = ["de", "el", "hi", "ka", "pa", "tr", "zh_CN"]

@@ -21,6 +21,7 @@ from dragoman.export import TARGETS
 from dragoman.models.blocks import PositionConfig
 from dragoman.models.families import CLASSIFIERS, MODELS
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.stacks import INITIALIZATIONS
 from dragoman.nn.feedforward import FEED_FORWARDS
 from dragoman.nn.positions import LAYOUTS
 from dragoman.nn.recurrent import CELLS
@@ -47,6 +48,7 @@ TABLES: dict[str, list[str]] = {
     "norm_placement": [*NORM_PLACEMENTS],
     "cell": [*CELLS],
     "attention": ["none", *SCORES],
+    "initialization": [*INITIALIZATIONS],
 }
 
 
@@ -166,13 +168,14 @@ def test_every_corpus_format_gives_its_pairs_and_names_its_files(cls: Any, tmp_p
     assert [pair[1:] for pair in mixed.train.pairs()] == [pair[1:] for pair in pairs]
 
 
-IMPORTED = ("pieces", "hub", "subword_nmt")
-"""Tokenizers that are not learnt: test_import_huggingface.py, test_own_tokenizers.py."""
+OTHERS = ("pieces", "hub", "subword_nmt", "moses")
+"""Tokenizers that are not learnt, and one around another: test_import_huggingface.py, test_own_tokenizers.py,
+test_text_options.py."""
 
 LANGUAGES: dict[str, Any] = {"src_lang": "de", "tgt_lang": "en", "valid": {"type": "demo", "split": "valid"}}
 
 
-@pytest.mark.parametrize("name", [name for name in TOKENIZERS if name not in IMPORTED])
+@pytest.mark.parametrize("name", [name for name in TOKENIZERS if name not in OTHERS])
 def test_every_tokenizer_learns_saves_and_loads(name: str, tmp_path: Path) -> None:
     cls = next(cls for cls in settings_of(SingleConfig) if cls.type == name)  # a second one is of files
     assert TOKENIZERS[name].config_class is cls
@@ -187,7 +190,7 @@ def test_every_tokenizer_learns_saves_and_loads(name: str, tmp_path: Path) -> No
 
 
 def test_the_tokenizers_are_those_that_can_be_set() -> None:
-    assert [*TOKENIZERS] == [*dict.fromkeys(cls.type for cls in settings_of(SingleConfig))]
+    assert [*TOKENIZERS] == [*dict.fromkeys(cls.type for cls in settings_of(SingleConfig)), "moses"]
     assert {cls.type for cls in settings_of(TokenizerConfig)} == {*TOKENIZERS, "separate", "reuse"}
 
 
