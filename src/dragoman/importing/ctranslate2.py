@@ -327,10 +327,12 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])
+    biased = {tuple(name.split("/")[-3:-1]) for name in variables.tensors if name.endswith("/bias")}
     for name, (modules, attention) in entries(model).items():
         kinds = ("weight", "bias") if isinstance(modules[0], nn.Linear) else ("gamma", "beta")
         for kind, ours in zip(kinds, ("weight", "bias"), strict=True):
-            if kind == "bias" and f"{name}/bias" not in variables:  # as OpenNMT-py trains by itself: none is added
+            if kind == "bias" and "attention" in name and tuple(name.split("/")[-2:]) not in biased:
+                # OpenNMT-py's attention has none in any layer, where no option asks for them.
                 for bias in (getattr(module, ours, None) for module in modules):
                     if bias is not None:
                         bias.zero_()
