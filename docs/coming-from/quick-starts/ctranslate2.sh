@@ -4,5 +4,5 @@ dragoman train --src data/demo/train.de --tgt data/demo/train.en --valid-src dat
     tokenizer='{type: sentencepiece, vocab_size: 600}' training.max_steps="${STEPS:-400}" training.batch_tokens=1024 --run runs/ctranslate2
 dragoman export runs/ctranslate2 de_en_ctranslate2 --to ctranslate2
 dragoman import de_en_ctranslate2 runs/imported
-dragoman translate runs/imported --engine ctranslate2 < data/demo/test.de > output
+dragoman translate runs/imported --engine ctranslate2 --beam-size 1 < data/demo/test.de > output
 dragoman evaluate --hypotheses output --ref data/demo/test.en --src data/demo/test.de
