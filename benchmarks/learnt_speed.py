@@ -9,6 +9,7 @@ Times are of the processor: of the search (`SearchTranslator.hypotheses`), and o
 """
 
 import argparse
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -88,12 +89,20 @@ def timed(translator: Translator, lines: Sequence[str], *, in_context: bool = Fa
     pages = [Before() for _ in range(0, len(lines), PAGE_LINES)]
     clock, hypotheses = Clock(), SearchTranslator.hypotheses
 
+    counting, running, started = threading.Lock(), 0, 0.0
+
     def watched(self: SearchTranslator, parts: Any) -> Any:
-        begun = time.process_time()
+        """A search; of several at once, in threads of their own, the time counts once."""
+        nonlocal running, started
+        with counting:
+            started = started if running else time.process_time()
+            running += 1
         try:
             return hypotheses(self, parts)
         finally:
-            clock.search += time.process_time() - begun
+            with counting:
+                running -= 1
+                clock.search += 0.0 if running else time.process_time() - started
 
     SearchTranslator.hypotheses = watched  # type: ignore[method-assign]
     try:
