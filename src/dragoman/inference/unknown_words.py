@@ -20,13 +20,13 @@ from dragoman.text.words import words
 @functools.lru_cache(4)
 def phrase_table(path: str) -> dict[str, str]:
     """The target of each source word. Raises DragomanError, with file and line, for a line that is no pair."""
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for number, line in enumerate(read_lines(find(path)), start=1):
         src, mark, tgt = line.partition("|||")
         if not mark or not src.strip():
             raise Error.WRONG_SHAPE("expected `source|||target`", file=find(path), line=number)
-        found.setdefault(src.strip(), tgt.strip())
-    return found
+        targets.setdefault(src.strip(), tgt.strip())
+    return targets
 
 
 @torch.inference_mode()
@@ -45,11 +45,11 @@ def without_unknown(
     batch = collate([(part.ids, [*part.read, *hypothesis.ids])]).to(next(model.parameters()).device)
     attention = cross_attention(model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0]
     text, letters = part.text, tokenizers.src.letters(part.text)
-    said = torch.tensor([count > 0 for count in letters], device=attention.device)  # no tag, no </s>
+    has_letters = torch.tensor([count > 0 for count in letters], device=attention.device)  # no tag, no </s>
     visible = [place for place, char in enumerate(text) if not char.isspace()]
     copied = [pieces[0]]
     for place, rest in zip(places, pieces[1:], strict=True):
-        token = int((attention[place, : len(letters)] * said).argmax())
+        token = int((attention[place, : len(letters)] * has_letters).argmax())
         at = visible[min(sum(letters[:token]), len(visible) - 1)]
         word = next((text[slice(*one)] for one in words(text) if one.start <= at < one.end), text[at])
         copied += [table.get(word, word), rest]
