@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.system.browsers import BROWSERS
 from tests.system.test_page import FORMS, browser  # noqa: F401 (a fixture)
+from tests.system.test_page_states import wait_until
 
 from dragoman.serve.pages import FOLDER
 
@@ -154,7 +155,7 @@ def test_the_page_opens_without_a_network_and_an_upgrade_is_seen_at_once(new_pag
     context = page.context
     page.wait_for_selector("#target option", state="attached")
     page.evaluate("navigator.serviceWorker.ready")
-    page.wait_for_function("navigator.serviceWorker.controller !== null")
+    wait_until(page, "navigator.serviceWorker.controller !== null")
     kept = page.evaluate(
         "(async () => (await Promise.all((await caches.keys()).map(async (name) =>"
         " (await (await caches.open(name)).keys()).map((one) => one.url)))).flat())()"
