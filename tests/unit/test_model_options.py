@@ -128,7 +128,9 @@ def test_a_pass_that_drops_all_that_is_trained_changes_nothing() -> None:
         micro_batch=lambda step, number: [BATCH],
         loss=lambda model, batch, smoothing: (loss_of(model), batch.num_tokens, batch.num_tokens),
     )
-    step = TrainingStep(TrainingConfig(), model, cast(Task, task), device=torch.device("cpu"), precision="float32", seed=1)
+    step = TrainingStep(
+        TrainingConfig(), model, cast(Task, task), device=torch.device("cpu"), precision="float32", seed=1
+    )
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     loss, norm, _ = step.take(1, 0.1)
     assert float(loss) > 0

@@ -1,5 +1,6 @@
 """Options of other toolkits that belong to text, loss and search: each one's effect."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,7 +63,10 @@ def test_a_word_penalty_ranks_as_marian_does() -> None:
         [found] = searching.n_best(LINES[:1])[0]
         scores = [(it.log_prob - penalty * (1 + len(it.ids))) / (1 + len(it.ids)) ** 0.5 for it in every if not it.cut]
         assert found.score == pytest.approx(max(scores), abs=1e-5)
-        assert score(searching, [(LINES[0], found.text)])[0].score == pytest.approx(found.score, abs=1e-5)
+        [begun] = searching.n_best(LINES[:1], ["the dog"])[0]  # whose words are words as well
+        for item in (found, begun):
+            [alone] = score(searching, [(LINES[0], item.text)])
+            assert (alone.score, alone.log_prob) == pytest.approx((item.score, item.log_prob), abs=1e-5)
 
 
 def test_a_word_penalty_makes_translations_shorter() -> None:
@@ -401,5 +405,5 @@ def test_letters_of_moses_tokens_are_those_of_the_text(inner: dict[str, Any], mo
         assert sum(counts) == len(visible)
         if inner["type"] == "whitespace":
             ends = np.cumsum([0, *counts])
-            tokens = [visible[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+            tokens = [visible[start:end] for start, end in itertools.pairwise(ends)]
             assert set(tokens) >= ({"'t", "“", "Zebra", "—", "Mr."} if "Mr" in text else {"&", "<", "…"} & set(text))

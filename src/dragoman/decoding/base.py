@@ -14,7 +14,7 @@ from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
-from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step, WordPenalty
+from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 
 TIES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -47,7 +47,7 @@ class DecodingConfig:
     replace_unk: bool = False
     """With `ban_unk: false`: in the place of each `<unk>` write the source word that the model looked at most."""
     phrase_table: str | None = None
-    """With `replace_unk`: a file of lines `source|||target`; a word that it has is written as its target."""
+    """With `replace_unk`: a file of lines `source|||target`; a word or phrase that it has is written as its target."""
     no_repeat_ngram: int = Field(default=0, ge=0)
     """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
     no_source_ngram: int = Field(default=0, ge=0)
@@ -111,14 +111,12 @@ class DecodingConfig:
         return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self) -> list[Rule]:
-        """The rules that these settings ask for."""
+        """The rules that these settings ask for, but for the word penalty, which comes after all others."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
             rules.append(RepetitionPenalty(self.repetition_penalty))
         if self.no_repeat_ngram:
             rules.append(NoRepeatNgram(self.no_repeat_ngram))
-        if self.word_penalty:
-            rules.append(WordPenalty(self.word_penalty))
         return rules
 
 
