@@ -390,9 +390,10 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
     assert recipes.run(parse(TranslationRecipe, recipe), seconds_left=5000.0).outcome.step == 4
 
 
-def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any]) -> None:
-    """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one."""
-    recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}}
+@pytest.mark.parametrize("more", [{}, {"workspace": 64, "max_steps": 4}], ids=["plain", "workspace"])
+def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any], more: dict[str, int]) -> None:
+    """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one, whatever `max_steps` says."""
+    recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}, **more}
     result = recipes.run(parse(TranslationRecipe, recipe))
     assert result.outcome.step == 2 * 3
     rates = [event["lr"] for event in read_events(result.run_dir / "metrics.jsonl") if event["event"] == "train"]

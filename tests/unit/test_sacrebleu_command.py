@@ -150,6 +150,6 @@ def test_without_a_source_too_a_wrong_form_is_told(
     output = [change(line.replace("at a", "at the")) for line in references]
     (tmp_path / "output").write_text("\n".join(output) + "\n", encoding="utf-8")
     evaluate(hypotheses=[tmp_path / "output"], ref=[tmp_path / "ref"], tgt_lang="en", src_lang="de", metric=["bleu"])
-    told = capsys.readouterr().err
-    assert ("warning" in told) == bool(fault)
-    assert fault in told
+    printed = capsys.readouterr().err
+    assert ("warning" in printed) == bool(fault)
+    assert fault in printed

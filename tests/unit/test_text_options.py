@@ -128,8 +128,8 @@ def test_what_is_copied_is_as_long_as_what_is_unknown(
     attention = torch.nn.functional.one_hot(torch.tensor([looked] * 9), 9 + len(part.ids)).float()
     monkeypatch.setattr(unknown_words, "cross_attention", lambda *_: attention[None])
     model = build_model(TransformerConfig(**SIZES), tokenizers)
-    found = unknown_words.without_unknown(model, tokenizers, part, Hypothesis(written, 0.0, 0.0), str(table))
-    assert found == text
+    copied = unknown_words.without_unknown(model, tokenizers, part, Hypothesis(written, 0.0, 0.0), str(table))
+    assert copied == text
 
 
 def test_a_line_of_a_table_of_phrases_with_scores_is_refused(tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def begin(
         state = state.reorder(torch.arange(num_slots, device=src.device))
     spare, limits = num_slots - batch, max_lengths[rows[:num_slots]]
     # The words that a translation begins with pay as well, so the penalty comes after all rules.
-    all_rules = (*config.rules(), *rules, *([WordPenalty(config.word_penalty)] if config.word_penalty else []))
+    penalty: list[Rule] = [WordPenalty(config.word_penalty)] if config.word_penalty else []
+    all_rules = (*config.rules(), *rules, *penalty)
     begun = (state, wanted, limits, spare, all_rules)
     last = None if read is None else read[rows[:num_slots], -1]
     if config.sampling is not None:

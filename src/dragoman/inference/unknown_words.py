@@ -65,13 +65,13 @@ def _copied(text: str, token: Word, in_word: bool, table: Mapping[str, str]) -> 
     """What stands for a token of the source: inside of a word (`⁇ižek`) the token, else the longest phrase of the table
     that holds it, or else its word, be it as long as the token (`U.S.`) or longer."""
     if not in_word:
-        found, spaced = words(text), spaced_words(text)
-        starts = {word.start for word in (token, *found, *spaced) if word.start <= token.start}
-        ends = {word.end for word in (token, *found, *spaced) if word.end >= token.end}
+        inner, spaced = words(text), spaced_words(text)
+        starts = {word.start for word in (token, *inner, *spaced) if word.start <= token.start}
+        ends = {word.end for word in (token, *inner, *spaced) if word.end >= token.end}
         phrases = [phrase for start in starts for end in ends if (phrase := text[start:end]) in table]
         if phrases:
             return table[max(phrases, key=len)]
-        word = next((word for word in found if word.start <= token.start < word.end), token)
+        word = next((word for word in inner if word.start <= token.start < word.end), token)
         token = word if word.start < token.start or word.end > token.end else token
     own = text[slice(*token)]
     return table.get(own, own)

@@ -79,11 +79,11 @@ class Moses:
         written = _WRITTEN.findall(before)
         ours, theirs = "".join(text.split()), "".join(html.unescape(one).strip("@") or one for one in written)
         # What the scripts leave as it is keeps its place; what they write otherwise is spread over what was there.
-        blocks = [(0, 0, 0), *Indel.opcodes(ours, theirs).as_matching_blocks()]
-        ends = [[block[side] + more for block in blocks for more in (0, block[2])] for side in (1, 0)]
+        blocks = Indel.opcodes(ours, theirs).as_matching_blocks()
+        places = [0, *(block.b + more for block in blocks for more in (0, block.size))]
+        ends = [0, *(block.a + more for block in blocks for more in (0, block.size))]
         read = np.repeat(np.arange(len(written)), [len(one) for one in written])  # an entity counts at its end
-        full = np.append(read, len(written))
-        return np.interp(full, *ends).round().astype(int)
+        return np.interp(np.append(read, len(written)), places, ends).round().astype(int)
 
     def after(self, text: str) -> str:
         """The text of what it writes."""
