@@ -14,7 +14,7 @@ from dragoman.config import settings
 from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
-from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
+from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step, WordPenalty
 
 TIES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -110,14 +110,15 @@ class DecodingConfig:
         """Number of hypotheses of a sentence to choose from."""
         return self.beam_size if self.sampling is None else self.sampling.samples
 
-    def rules(self) -> list[Rule]:
-        """The rules that these settings ask for, but for the word penalty, which comes after all others."""
+    def rules(self, others: Sequence[Rule] = ()) -> list[Rule]:
+        """The rules that these settings ask for, with others before the word penalty: it is last, as what a translation has
+        to begin with pays it, too."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
             rules.append(RepetitionPenalty(self.repetition_penalty))
         if self.no_repeat_ngram:
             rules.append(NoRepeatNgram(self.no_repeat_ngram))
-        return rules
+        return [*rules, *others, *([WordPenalty(self.word_penalty)] if self.word_penalty else [])]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dragoman.decoding.coverage import rank_by_coverage
 from dragoman.decoding.greedy import greedy_search
 from dragoman.decoding.group_search import group_search
 from dragoman.decoding.rows import padded
-from dragoman.decoding.rules import Rule, WordPenalty
+from dragoman.decoding.rules import Rule
 from dragoman.decoding.sample_search import sample_search
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
@@ -81,10 +81,7 @@ def begin(
     num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
-    spare, limits = num_slots - batch, max_lengths[rows[:num_slots]]
-    # The words that a translation begins with pay as well, so the penalty comes after all rules.
-    penalty: list[Rule] = [WordPenalty(config.word_penalty)] if config.word_penalty else []
-    all_rules = (*config.rules(), *rules, *penalty)
+    spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], config.rules(rules)
     begun = (state, wanted, limits, spare, all_rules)
     last = None if read is None else read[rows[:num_slots], -1]
     if config.sampling is not None:
@@ -101,15 +98,20 @@ def begin(
     else:
         searching = group_search(*begun) if config.diversity_groups > 1 else beam_search(*begun, watch)
     found = yield from _behind(last, searching)
-    if config.word_penalty:  # it is part of scores, and of no log probability
-        found = [[_unpenalised(item, config.word_penalty) for item in of_sentence] for of_sentence in found]
+    found = _without_penalty(found, config.word_penalty)
     if config.coverage_penalty:
         found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)
     return [of_sentence[: config.n_best] for of_sentence in found]
 
 
-def _unpenalised(item: Hypothesis, penalty: float) -> Hypothesis:
-    return replace(item, log_prob=item.log_prob + penalty * (len(item.ids) + (not item.cut)))
+def _without_penalty(found: list[list[Hypothesis]], penalty: float) -> list[list[Hypothesis]]:
+    """The hypotheses, whose scores have the word penalty in them, with log probabilities that have not."""
+    if not penalty:
+        return found
+    return [
+        [replace(item, log_prob=item.log_prob + penalty * (len(item.ids) + (not item.cut))) for item in of_sentence]
+        for of_sentence in found
+    ]
 
 
 def _room(model: Seq2SeqModel, read: Int[Tensor, "batch read_len"] | None) -> int | None:

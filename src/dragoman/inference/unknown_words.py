@@ -62,8 +62,8 @@ def without_unknown(
 
 
 def _copied(text: str, token: Word, in_word: bool, table: Mapping[str, str]) -> str:
-    """What stands for a token of the source: inside of a word (`⁇ižek`) the token, else the longest phrase of the table
-    that holds it, or else its word, be it as long as the token (`U.S.`) or longer."""
+    """The text that stands for a token of the source: inside of a word (`⁇ižek`) the token, else the longest phrase of
+    the table that holds it, or else its word, be it as long as the token (`U.S.`) or longer."""
     if not in_word:
         inner, spaced = words(text), spaced_words(text)
         starts = {word.start for word in (token, *inner, *spaced) if word.start <= token.start}

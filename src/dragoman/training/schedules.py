@@ -39,7 +39,7 @@ def warm_up(step: float, warmup_steps: int) -> float:
 
 
 def never_falls(schedule: Any, max_steps: int) -> str:
-    """What is to be said where a warm-up, or the steps at its peak, last as long as the training; else nothing."""
+    """A line that says so where a warm-up, with the steps at its peak, lasts as long as the training; else nothing."""
     rising, held = getattr(schedule, "warmup_steps", 0), getattr(schedule, "hold_steps", 0)
     if not rising + held or rising + held < max_steps:
         return ""

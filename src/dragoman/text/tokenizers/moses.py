@@ -75,7 +75,7 @@ class Moses:
 
     @staticmethod
     def letters(text: str, before: str) -> Int[np.ndarray, " letters_before_plus_1"]:
-        """How many letters of a text, spaces not counted, the first n letters of `before(text)` stand for."""
+        """Counts of the letters of a text, spaces aside, that the first n letters of `before(text)` stand for."""
         written = _WRITTEN.findall(before)
         ours, theirs = "".join(text.split()), "".join(html.unescape(one).strip("@") or one for one in written)
         # What the scripts leave as it is keeps its place; what they write otherwise is spread over what was there.
