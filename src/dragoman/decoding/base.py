@@ -111,8 +111,8 @@ class DecodingConfig:
         return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self, others: Sequence[Rule] = ()) -> list[Rule]:
-        """The rules that these settings ask for, with others before the word penalty: it is last, as what a translation has
-        to begin with pays it, too."""
+        """The rules that these settings ask for, and others before the word penalty: it comes last, as what a translation
+        has to begin with pays it, too."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
             rules.append(RepetitionPenalty(self.repetition_penalty))
