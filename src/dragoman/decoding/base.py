@@ -111,7 +111,7 @@ class DecodingConfig:
         return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self, others: Sequence[Rule] = ()) -> list[Rule]:
-        """The rules that these settings ask for, and others before the word penalty: it comes last, as what a translation
+        """The rules that these settings ask for, and others before the word penalty, which is last: what a translation
         has to begin with pays it, too."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
