@@ -113,6 +113,7 @@ def test_unknown_words_are_copied_from_where_the_model_looked(tmp_path: Path) ->
         ("whitespace", "the probation period ends", 2, [UNK_ID], "Probezeit"),
         ("characters", "a Žižek", 2, [UNK_ID, "c"], "Žc"),
         ("characters", "a Žižek", 2, [UNK_ID], "Žižek"),
+        ("characters", "a Žižek", 2, [UNK_ID, "愛"], "Žižek愛"),
     ],
 )
 def test_what_is_copied_is_as_long_as_what_is_unknown(
@@ -122,7 +123,7 @@ def test_what_is_copied_is_as_long_as_what_is_unknown(
     table = tmp_path / "table.txt"
     table.write_text("C++|||Cplusplus\nprobation period|||Probezeit\nperiod|||Periode\n", encoding="utf-8")
     kind = config.parse(TranslationRecipe, {**BARE, "tokenizer": {"type": inner}}).tokenizer
-    tokenizers = train_tokenizers(kind, lambda: iter(LINES), lambda: iter(LINES))
+    tokenizers = train_tokenizers(kind, *[lambda: iter([*LINES, "我愛"])] * 2)
     written = [tokenizers.tgt.encode(one)[0] if isinstance(one, str) else one for one in ids]
     part = Part(tokenizers.src.encode(line), [], line)
     attention = torch.nn.functional.one_hot(torch.tensor([looked] * 9), 9 + len(part.ids)).float()

@@ -16,7 +16,10 @@ from dragoman.models.base import Seq2SeqModel
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE
 from dragoman.text.tokenizers.pair import TokenizerPair
-from dragoman.text.words import Word, spaced_words, words
+from dragoman.text.words import UNSPACED, Word, spaced_words, words
+
+_IN_WORD = re.compile(rf"(?![{UNSPACED}])[\w{UNK_SURFACE}]")
+"""A letter beside an unknown one of the same word."""
 
 
 @functools.lru_cache(4)
@@ -56,8 +59,7 @@ def without_unknown(
         ends = sum(letters[:token]), sum(letters[: token + 1]) - 1
         first, last = (visible[min(end, len(visible) - 1)] for end in ends)
         beside = decoded[max(mark - 1, 0) : mark] + decoded[mark + 1 : mark + 2]
-        in_word = any(letter.isalnum() or letter == UNK_SURFACE for letter in beside)
-        written.append(_copied(text, Word(first, last + 1), in_word, table))
+        written.append(_copied(text, Word(first, last + 1), bool(_IN_WORD.search(beside)), table))
     return re.sub(UNK_SURFACE, lambda _: written.pop(0), decoded)
 
 
