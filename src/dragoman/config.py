@@ -615,11 +615,13 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "data_weighting data_weighting_type": ("weights_in",),
         "phase_ratio hold_updates": ("hold_steps",),
         "total_num_update total_num_updates max_decay_steps": ("max_steps",),
-        "min_lr end_learning_rate lr_end final_lr_scale": ("final", "lowest"),
+        "end_learning_rate lr_end final_lr_scale": ("final",),
+        "min_lr stop_min_lr learning_rate_min": ("lowest",),
         "num_beam_groups diverse_beam_groups": ("diversity_groups",),
         "diversity_penalty diverse_beam_strength": ("diversity",),
         "encoder_no_repeat_ngram_size": ("no_source_ngram",),
-        "replace_unknowns allow_unk": ("replace_unk", "ban_unk"),
+        "replace_unknowns": ("replace_unk",),
+        "allow_unk": ("ban_unk",),
     }.items()
     for name in names.split()
 }
