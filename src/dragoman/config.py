@@ -605,6 +605,23 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "train_data train_dataset dataset data x": ("corpus",),
         "source_lang source_language": ("src_lang",),
         "target_lang target_language": ("tgt_lang",),
+        "layerdrop encoder_layerdrop decoder_layerdrop": ("layer_drop",),
+        "transformer_tied_layers cross_layer_parameter_sharing": ("tied_layers",),
+        "max_relative_positions relative_positions": ("position.max_distance", "position"),
+        "initializer param_init_glorot init_std transformer_depth_scaling weight_init": ("initialization",),
+        "transformer_decoder_autoreg dec_cell": ("decoder_autoreg",),
+        "checkpoint_activations use_ckpting activation_checkpointing": ("gradient_checkpointing",),
+        "mini_batch_fit auto_find_batch_size": ("workspace",),
+        "data_weighting data_weighting_type": ("weights_in",),
+        "phase_ratio hold_updates": ("hold_steps",),
+        "total_num_update total_num_updates max_decay_steps": ("max_steps",),
+        "end_learning_rate lr_end final_lr_scale": ("final",),
+        "min_lr stop_min_lr learning_rate_min": ("lowest",),
+        "num_beam_groups diverse_beam_groups": ("diversity_groups",),
+        "diversity_penalty diverse_beam_strength": ("diversity",),
+        "encoder_no_repeat_ngram_size": ("no_source_ngram",),
+        "replace_unknowns": ("replace_unk",),
+        "allow_unk": ("ban_unk",),
     }.items()
     for name in names.split()
 }

@@ -19,7 +19,7 @@ from dragoman.config import parse
 from dragoman.data import batching
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding.base import DecodingConfig
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
@@ -312,6 +312,33 @@ def test_a_shorter_warm_up_leaves_noams_peak_where_it_is(recipe: dict[str, Any])
     assert schedule.rate_at(20, 100, 512) == pytest.approx(NoamConfig().rate_at(4000, 10_000, 512))
 
 
+@pytest.mark.parametrize("weights", ["1\n1\n", "0,5\n" * 9, "1 1 1\n" * 9], ids=["short", "comma", "of words"])
+def test_weights_of_losses_are_read_before_the_long_work(recipe: dict[str, Any], tmp_path: Path, weights: str) -> None:
+    """marian#279: as many as lines, and one number each; `check` says so too."""
+    (tmp_path / "weights").write_text(weights, encoding="utf-8")
+    recipe["corpus"]["train"]["weights"] = str(tmp_path / "weights")
+    with pytest.raises(DragomanError, match="weights"):
+        job(recipe, "corpus.weights_in=loss").check_start()
+
+
+def test_a_vocabulary_that_the_text_is_not_written_in_is_told(
+    recipe: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """sockeye#968: nine of ten tokens unknown, and a model that says nothing but `<unk>`."""
+    (tmp_path / "vocab").write_text("".join(f"{word}@@\n" for word in (GERMAN + ENGLISH).split()), encoding="utf-8")
+    job(recipe).prepare()
+    assert "unknown" not in capsys.readouterr().err
+    job(recipe, f"tokenizer.vocab={tmp_path / 'vocab'}", f"run_dir={tmp_path / 'other'}").prepare()
+    assert "100% of the source tokens of the training text are unknown" in capsys.readouterr().err
+
+
+def test_a_short_training_still_falls_in_its_last_stage(recipe: dict[str, Any]) -> None:
+    recipe["training"]["schedule"] = {"type": "tri_stage", "lr": 1.0}
+    schedule = with_steps(job(recipe).recipe, 100).training.schedule
+    assert schedule.rate_at(20, 100, 512) == schedule.rate_at(70, 100, 512) == 1.0
+    assert schedule.rate_at(100, 100, 512) == pytest.approx(0.01)
+
+
 def test_lines_of_a_mixture_are_told_as_its_pairs(recipe: dict[str, Any], tmp_path: Path) -> None:
     source = recipe["corpus"]["train"]
     mix = {"type": "mix", "sources": [source, source], "weights": [1, 2]}
@@ -363,9 +390,10 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
     assert recipes.run(parse(TranslationRecipe, recipe), seconds_left=5000.0).outcome.step == 4
 
 
-def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any]) -> None:
-    """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one."""
-    recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}}
+@pytest.mark.parametrize("more", [{}, {"workspace": 64, "max_steps": 4}], ids=["plain", "workspace"])
+def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any], more: dict[str, int]) -> None:
+    """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one, whatever `max_steps` says."""
+    recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}, **more}
     result = recipes.run(parse(TranslationRecipe, recipe))
     assert result.outcome.step == 2 * 3
     rates = [event["lr"] for event in read_events(result.run_dir / "metrics.jsonl") if event["event"] == "train"]

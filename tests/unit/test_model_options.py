@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -23,8 +24,11 @@ from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.ssru import SSRU, SSRUState
 from dragoman.runs import checkpoint
 from dragoman.tasks import recipes
+from dragoman.tasks.adapter import LoraConfig, add_adapter
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loss import token_loss
+from dragoman.training.step import TrainingStep
+from dragoman.training.task import Task
 
 SIZES = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_encoder_layers": 4, "num_decoder_layers": 4, "dropout": 0.0}
 BATCH = collate([([4, 5, 6, 7], [8, 9]), ([10, 11], [12, 13, 14, 15, 16]), ([17, 4], [5])])
@@ -113,6 +117,25 @@ def test_a_guided_head_is_there_in_every_pass() -> None:
         maps: list[Tensor] = []
         model(BATCH.src, BATCH.src_mask, BATCH.tgt_in, maps)
         assert len(maps) == 2
+
+
+def test_a_pass_that_drops_all_that_is_trained_changes_nothing() -> None:
+    """Of an adapter nothing but layers is trained: such a pass has no gradient at all."""
+    model = transformer(layer_drop=0.999)
+    add_adapter(model, LoraConfig(r=2))
+    task = SimpleNamespace(
+        count=lambda step: 1,
+        micro_batch=lambda step, number: [BATCH],
+        loss=lambda model, batch, smoothing: (loss_of(model), batch.num_tokens, batch.num_tokens),
+    )
+    step = TrainingStep(
+        TrainingConfig(), model, cast(Task, task), device=torch.device("cpu"), precision="float32", seed=1
+    )
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    loss, norm, _ = step.take(1, 0.1)
+    assert float(loss) > 0
+    assert float(norm) == 0
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
 # -- tied layers -------------------------------------------------------------------------------------------------------

@@ -143,12 +143,13 @@ REPORTED = """training.learning_rate_warmup training.weight_decay training.batch
 training.epochs training.validation_freq training.logging_freq training.model_dir testing.beam_size testing.alpha
 data.max_sent_length src_vocab_size src_seq_length save_model keep_checkpoint save_checkpoint_steps average_decay
 report_every train_steps valid_steps
-train_params.warmup_steps train_params.learning_rate train_params.lr_scheduler_type"""
+train_params.warmup_steps train_params.learning_rate train_params.lr_scheduler_type
+phase_ratio encoder_layerdrop max_relative_positions transformer_tied_layers num_beam_groups diversity_penalty"""
 
 
 @pytest.mark.parametrize("name", REPORTED.split())
 def test_names_of_reported_recipes_lead_to_ours(name: str) -> None:
-    """The recipes of joeynmt#60, OpenNMT-py#2432 and machine.py#116."""
+    """The recipes of joeynmt#60, OpenNMT-py#2432 and machine.py#116, options as in fairseq#3439 and #2389."""
     with raises_error(Error.UNKNOWN_SETTING, "did you mean"):
         recipes.load(DEMO, [f"{name}=1"])
 

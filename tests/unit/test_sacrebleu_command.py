@@ -3,6 +3,7 @@ keeps them."""
 
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,26 @@ def test_translations_and_references_are_enough(tmp_path: Path) -> None:
         evaluate(hypotheses=tmp_path / "out", ref=tmp_path / "ref", metric=[f"comet={tmp_path / 'figures'}"])
     with raises_error(Error.MISSING_OPTION, "`ref`"):
         evaluate(hypotheses=tmp_path / "out", src=tmp_path / "ref", metric=["bleu:tokenize=char"])
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda line: line.replace(".", " ."), "tokenised"),
+        (lambda line: line.replace("dog", "d@@ og"), "cut into subwords"),
+        (str, ""),
+    ],
+    ids=["tokenised", "pieces", "plain"],
+)
+def test_without_a_source_too_a_wrong_form_is_told(
+    change: Callable[[str], str], fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """sacrebleu#162: "It looks like you forgot to detokenize your test data"; fairseq#253: pieces were left."""
+    references = [f"my dog {number} barks at a cat." for number in range(30)]
+    (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
+    output = [change(line.replace("at a", "at the")) for line in references]
+    (tmp_path / "output").write_text("\n".join(output) + "\n", encoding="utf-8")
+    evaluate(hypotheses=[tmp_path / "output"], ref=[tmp_path / "ref"], tgt_lang="en", src_lang="de", metric=["bleu"])
+    printed = capsys.readouterr().err
+    assert ("warning" in printed) == bool(fault)
+    assert fault in printed

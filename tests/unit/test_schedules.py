@@ -19,6 +19,7 @@ from dragoman.training.schedules import (
     PolynomialConfig,
     Schedule,
     TriStageConfig,
+    never_falls,
 )
 
 WITH_WARM_UP = [
@@ -140,6 +141,23 @@ def test_a_plateau_ends_at_the_lowest_rate() -> None:
 
 def test_constant_stays() -> None:
     assert set(rates(ConstantConfig(lr=0.5).build(20, 512), 1, 40)) == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (LinearConfig(warmup_steps=25_000), ["rising", "warmup_steps are 25,000"]),
+        (TriStageConfig(), ["at its peak", "warmup_steps and hold_steps are 2,400"]),
+        (TriStageConfig(hold_steps=1199), []),
+        (ConstantConfig(), []),
+        (InverseSqrtConfig(warmup_steps=1599), []),
+    ],
+)
+def test_a_rate_that_never_falls_is_told(schedule: Any, words: list[str]) -> None:
+    """neural_sp#137: a curve "which went straight up until the end of the training"."""
+    text = never_falls(schedule, 1600)
+    assert bool(text) == bool(words)
+    assert all(word in text for word in words)
 
 
 @pytest.mark.parametrize("settings", [LinearConfig, CosineConfig])

@@ -1,5 +1,6 @@
 """Options of other toolkits that belong to text, loss and search: each one's effect."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,16 @@ import dragoman
 from dragoman import config
 from dragoman.backends import chunked_loss
 from dragoman.data.batch import collate
+from dragoman.decoding.base import Hypothesis
 from dragoman.decoding.coverage import cross_attention
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import Error
 from dragoman.export import argos, bergamot, huggingface, marian
+from dragoman.inference import unknown_words
 from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Translation
+from dragoman.inference.translation import Part, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.pipeline.lines import Form
@@ -60,7 +63,10 @@ def test_a_word_penalty_ranks_as_marian_does() -> None:
         [found] = searching.n_best(LINES[:1])[0]
         scores = [(it.log_prob - penalty * (1 + len(it.ids))) / (1 + len(it.ids)) ** 0.5 for it in every if not it.cut]
         assert found.score == pytest.approx(max(scores), abs=1e-5)
-        assert score(searching, [(LINES[0], found.text)])[0].score == pytest.approx(found.score, abs=1e-5)
+        [begun] = searching.n_best(LINES[:1], ["the dog"])[0]  # whose words are words as well
+        for item in (found, begun):
+            [alone] = score(searching, [(LINES[0], item.text)])
+            assert (alone.score, alone.log_prob) == pytest.approx((item.score, item.log_prob), abs=1e-5)
 
 
 def test_a_word_penalty_makes_translations_shorter() -> None:
@@ -97,6 +103,41 @@ def test_unknown_words_are_copied_from_where_the_model_looked(tmp_path: Path) ->
     table.write_text("the ||| die\ncat\n", encoding="utf-8")
     with raises_error(Error.WRONG_SHAPE, f"{table}:2"):
         writing_unknown(replace_unk=True, phrase_table=f"{tmp_path}/./table.txt").translate(LINES)
+
+
+@pytest.mark.parametrize(
+    ("inner", "line", "looked", "ids", "text"),
+    [
+        ("whitespace", "he lives in the U.S. now", 4, [UNK_ID], "U.S."),
+        ("whitespace", "a new C++ book", 2, [UNK_ID], "Cplusplus"),
+        ("whitespace", "the probation period ends", 2, [UNK_ID], "Probezeit"),
+        ("characters", "a Žižek", 2, [UNK_ID, "c"], "Žc"),
+        ("characters", "a Žižek", 2, [UNK_ID], "Žižek"),
+        ("characters", "a Žižek", 2, [UNK_ID, "愛"], "Žižek愛"),
+    ],
+)
+def test_what_is_copied_is_as_long_as_what_is_unknown(
+    inner: str, line: str, looked: int, ids: list[Any], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word that the model looked at with all its marks, or the phrase of a table; a letter inside of a word."""
+    table = tmp_path / "table.txt"
+    table.write_text("C++|||Cplusplus\nprobation period|||Probezeit\nperiod|||Periode\n", encoding="utf-8")
+    kind = config.parse(TranslationRecipe, {**BARE, "tokenizer": {"type": inner}}).tokenizer
+    tokenizers = train_tokenizers(kind, *[lambda: iter([*LINES, "我愛"])] * 2)
+    written = [tokenizers.tgt.encode(one)[0] if isinstance(one, str) else one for one in ids]
+    part = Part(tokenizers.src.encode(line), [], line)
+    attention = torch.nn.functional.one_hot(torch.tensor([looked] * 9), 9 + len(part.ids)).float()
+    monkeypatch.setattr(unknown_words, "cross_attention", lambda *_: attention[None])
+    model = build_model(TransformerConfig(**SIZES), tokenizers)
+    copied = unknown_words.without_unknown(model, tokenizers, part, Hypothesis(written, 0.0, 0.0), str(table))
+    assert copied == text
+
+
+def test_a_line_of_a_table_of_phrases_with_scores_is_refused(tmp_path: Path) -> None:
+    """Moses' own tables have their probabilities there, which would stand in translations."""
+    (tmp_path / "table.txt").write_text("cat ||| Katze ||| 0.5 0.3 ||| 0-0\n", encoding="utf-8")
+    with raises_error(Error.WRONG_SHAPE, "table.txt:1"):
+        unknown_words.phrase_table(str(tmp_path / "table.txt"))
 
 
 def test_unknown_words_that_are_never_written_are_not_replaced() -> None:
@@ -349,3 +390,21 @@ def test_vectors_of_words_and_of_pieces_begin_an_embedding_of_pieces(tmp_path: P
     assert (row[0] > 0, row[1:].tolist()) == (True, [0, 0, 0])
     with raises_error(Error.WRONG_SETTING, "vectors"):
         config.parse(TranslationRecipe, BARE | {"tokenizer": {"type": "characters"}, "vectors": {"src": {"path": "v"}}})
+
+
+@pytest.mark.parametrize("inner", [{"type": "whitespace"}, {"type": "sentencepiece", "vocab_size": 40}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"escape": False}, {"lowercase": True, "aggressive": True}], ids=str)
+def test_letters_of_moses_tokens_are_those_of_the_text(inner: dict[str, Any], more: dict[str, Any]) -> None:
+    """`&apos;` is one letter, and so is a mark that was normalised: links of words rely on it."""
+    pytest.importorskip("sacremoses")
+    lines = ["it's a zebra", "the house is red", "don't go there", "a dog, a cat"]
+    kind = config.parse(TranslationRecipe, {**BARE, "tokenizer": {"type": "moses", "inner": inner, **more}}).tokenizer
+    tokenizer = train_tokenizers(kind, lambda: iter(lines), lambda: iter(lines)).src
+    for text in ("don't say “Zebra” — Mr. Smith's", "well-known & <b>bold</b> […] me@x.de", " "):
+        counts, visible = tokenizer.letters(text), "".join(text.split())
+        assert len(counts) == len(tokenizer.encode(text))
+        assert sum(counts) == len(visible)
+        if inner["type"] == "whitespace":
+            ends = np.cumsum([0, *counts])
+            tokens = [visible[start:end] for start, end in itertools.pairwise(ends)]
+            assert set(tokens) >= ({"'t", "“", "Zebra", "—", "Mr."} if "Mr" in text else {"&", "<", "…"} & set(text))

@@ -47,7 +47,7 @@ class DecodingConfig:
     replace_unk: bool = False
     """With `ban_unk: false`: in the place of each `<unk>` write the source word that the model looked at most."""
     phrase_table: str | None = None
-    """With `replace_unk`: a file of lines `source|||target`; a word that it has is written as its target."""
+    """With `replace_unk`: a file of lines `source|||target`; a word or phrase that it has is written as its target."""
     no_repeat_ngram: int = Field(default=0, ge=0)
     """Length of n-grams that may not come twice in a translation; 0: no limit. [tokens]"""
     no_source_ngram: int = Field(default=0, ge=0)
@@ -110,16 +110,15 @@ class DecodingConfig:
         """Number of hypotheses of a sentence to choose from."""
         return self.beam_size if self.sampling is None else self.sampling.samples
 
-    def rules(self) -> list[Rule]:
-        """The rules that these settings ask for."""
+    def rules(self, others: Sequence[Rule] = ()) -> list[Rule]:
+        """The rules that these settings ask for, and others before the word penalty, which is last: what a translation
+        has to begin with pays it, too."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
             rules.append(RepetitionPenalty(self.repetition_penalty))
         if self.no_repeat_ngram:
             rules.append(NoRepeatNgram(self.no_repeat_ngram))
-        if self.word_penalty:
-            rules.append(WordPenalty(self.word_penalty))
-        return rules
+        return [*rules, *others, *([WordPenalty(self.word_penalty)] if self.word_penalty else [])]
 
 
 @dataclass(frozen=True)

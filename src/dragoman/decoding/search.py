@@ -81,7 +81,7 @@ def begin(
     num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
-    spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], (*config.rules(), *rules)
+    spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], config.rules(rules)
     begun = (state, wanted, limits, spare, all_rules)
     last = None if read is None else read[rows[:num_slots], -1]
     if config.sampling is not None:
@@ -98,9 +98,20 @@ def begin(
     else:
         searching = group_search(*begun) if config.diversity_groups > 1 else beam_search(*begun, watch)
     found = yield from _behind(last, searching)
+    found = _without_penalty(found, config.word_penalty)
     if config.coverage_penalty:
         found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)
     return [of_sentence[: config.n_best] for of_sentence in found]
+
+
+def _without_penalty(found: list[list[Hypothesis]], penalty: float) -> list[list[Hypothesis]]:
+    """The hypotheses, whose scores have the word penalty in them, with log probabilities that have not."""
+    if not penalty:
+        return found
+    return [
+        [replace(item, log_prob=item.log_prob + penalty * (len(item.ids) + (not item.cut))) for item in of_sentence]
+        for of_sentence in found
+    ]
 
 
 def _room(model: Seq2SeqModel, read: Int[Tensor, "batch read_len"] | None) -> int | None:

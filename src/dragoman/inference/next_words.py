@@ -43,7 +43,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
     found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
     chosen: dict[str, Translation] = {}
     for items in found:
-        item = best.ranked(items)[0]
+        item = best.ranked(items, parts[0])[0]
         written = split_words(item.text)
         if len(written) > len(known) and written[: len(known)] == known:  # else the last word of the prefix has grown
             chosen.setdefault(written[len(known)].casefold(), item)

@@ -2,6 +2,8 @@
 from a table (Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation", section 3.3)."""
 
 import functools
+import re
+from collections.abc import Mapping
 
 import torch
 
@@ -14,7 +16,10 @@ from dragoman.models.base import Seq2SeqModel
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE
 from dragoman.text.tokenizers.pair import TokenizerPair
-from dragoman.text.words import words
+from dragoman.text.words import UNSPACED, Word, spaced_words, words
+
+_IN_WORD = re.compile(rf"(?![{UNSPACED}])[\w{UNK_SURFACE}]")
+"""A letter beside an unknown one of the same word."""
 
 
 @functools.lru_cache(4)
@@ -22,10 +27,10 @@ def phrase_table(path: str) -> dict[str, str]:
     """The target of each source word. Raises DragomanError, with file and line, for a line that is no pair."""
     targets: dict[str, str] = {}
     for number, line in enumerate(read_lines(find(path)), start=1):
-        src, mark, tgt = line.partition("|||")
-        if not mark or not src.strip():
+        fields = [field.strip() for field in line.split("|||")]
+        if len(fields) != 2 or not fields[0]:
             raise Error.WRONG_SHAPE("expected `source|||target`", file=find(path), line=number)
-        targets.setdefault(src.strip(), tgt.strip())
+        targets.setdefault(*fields)
     return targets
 
 
@@ -37,20 +42,38 @@ def without_unknown(
 
     Raises DragomanError for a model without attention.
     """
-    pieces = tokenizers.tgt.decode(hypothesis.ids).split(UNK_SURFACE)
+    decoded = tokenizers.tgt.decode(hypothesis.ids)
+    marks = [mark.start() for mark in re.finditer(UNK_SURFACE, decoded)]
     places = [len(part.read) + place for place, token in enumerate(hypothesis.ids) if token == UNK_ID]
-    if len(pieces) != 1 + len(places) or not places:
-        return UNK_SURFACE.join(pieces)
+    if len(marks) != len(places) or not places:
+        return decoded
     table = phrase_table(phrases) if phrases else {}
     batch = collate([(part.ids, [*part.read, *hypothesis.ids])]).to(next(model.parameters()).device)
     attention = cross_attention(model.eval(), batch.src, batch.src_mask, batch.tgt_in)[0]
     text, letters = part.text, tokenizers.src.letters(part.text)
     has_letters = torch.tensor([count > 0 for count in letters], device=attention.device)  # no tag, no </s>
     visible = [place for place, char in enumerate(text) if not char.isspace()]
-    copied = [pieces[0]]
-    for place, rest in zip(places, pieces[1:], strict=True):
+    written = []
+    for place, mark in zip(places, marks, strict=True):
         token = int((attention[place, : len(letters)] * has_letters).argmax())
-        at = visible[min(sum(letters[:token]), len(visible) - 1)]
-        word = next((text[slice(*one)] for one in words(text) if one.start <= at < one.end), text[at])
-        copied += [table.get(word, word), rest]
-    return "".join(copied)
+        ends = sum(letters[:token]), sum(letters[: token + 1]) - 1
+        first, last = (visible[min(end, len(visible) - 1)] for end in ends)
+        beside = decoded[max(mark - 1, 0) : mark] + decoded[mark + 1 : mark + 2]
+        written.append(_copied(text, Word(first, last + 1), bool(_IN_WORD.search(beside)), table))
+    return re.sub(UNK_SURFACE, lambda _: written.pop(0), decoded)
+
+
+def _copied(text: str, token: Word, in_word: bool, table: Mapping[str, str]) -> str:
+    """The text that stands for a token of the source: inside of a word (`⁇ižek`) the token, else the longest phrase of
+    the table that holds it, or else its word, be it as long as the token (`U.S.`) or longer."""
+    if not in_word:
+        inner, spaced = words(text), spaced_words(text)
+        starts = {word.start for word in (token, *inner, *spaced) if word.start <= token.start}
+        ends = {word.end for word in (token, *inner, *spaced) if word.end >= token.end}
+        phrases = [phrase for start in starts for end in ends if (phrase := text[start:end]) in table]
+        if phrases:
+            return table[max(phrases, key=len)]
+        word = next((word for word in inner if word.start <= token.start < word.end), token)
+        token = word if word.start < token.start or word.end > token.end else token
+    own = text[slice(*token)]
+    return table.get(own, own)

@@ -73,7 +73,8 @@ def require_same_run(run_dir: Path, recipe: Any, identity: Mapping[str, str]) ->
             f"take those, or {ANOTHER}{from_here}",
             file=run_dir,
         )
-    _refuse_fewer_steps(run_dir, recipe.training.max_steps)
+    if recipe.training.max_epochs is None:  # whose steps are known when the corpus is read
+        _refuse_fewer_steps(run_dir, recipe.training.max_steps)
 
 
 def _refuse_fewer_steps(run_dir: Path, max_steps: int) -> None:

@@ -11,6 +11,7 @@ from dragoman.models.base import count_parameters
 from dragoman.progress import clock, say, size_text
 from dragoman.training.loop import Trainer
 from dragoman.training.preflight import Estimate
+from dragoman.training.schedules import never_falls
 from dragoman.version import __version__, commit
 
 COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
@@ -33,6 +34,8 @@ def announce(
     lines = {**lines, 7: _training_line(trainer, fields, took, left, busy)}
     for number, text in sorted(lines.items()):
         say(f"{f'{number} {titles[number - 1].lower()}':<25} {text}")
+    if late := never_falls(trainer.config.schedule, trainer.pace.end):
+        say(late)
     trainer.log.event(
         "start",
         **circumstances(trainer.device, trainer.precision),

@@ -10,8 +10,8 @@ from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.training.schedules import NoamConfig
 
-ANNEALED = ("linear", "cosine")
-"""Schedules whose rate ends at 0."""
+ANNEALED = ("linear", "polynomial", "cosine", "tri_stage")
+"""Schedules whose rate ends at 0, or at what `final` says."""
 
 WARM_UPS = 5
 """Steps of a training for each step of its warm-up, at least, where a time budget chooses their number."""
@@ -51,6 +51,8 @@ def with_steps(recipe: Any, max_steps: int) -> Any:
             ratio = shorter.warmup_steps / schedule.warmup_steps
             shorter = replace(shorter, factor=schedule.factor * ratio**0.5)
         schedule = shorter
+    if getattr(schedule, "hold_steps", 0) > max_steps // 2:
+        schedule = replace(schedule, hold_steps=max_steps // 2)
     return replace(recipe, training=replace(recipe.training, max_steps=max_steps, max_epochs=None, schedule=schedule))
 
 

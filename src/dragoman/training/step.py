@@ -141,7 +141,8 @@ class TrainingStep:
             loss, tokens, all_tokens = self.task.loss(
                 model or self.model, batch.to(self.device), self.config.label_smoothing
             )
-        (loss * self.loss_scale.value if self.loss_scale.is_dynamic else loss).backward()
+        if loss.requires_grad:  # not so where all that is trained is in layers that this pass drops
+            (loss * self.loss_scale.value if self.loss_scale.is_dynamic else loss).backward()
         return loss.detach(), tokens, all_tokens
 
     def clear_gradients(self) -> None:
@@ -170,7 +171,8 @@ class TrainingStep:
         scale = torch.ones_like(norm) / divisor
         if self.config.clip_norm:
             scale *= (self.config.clip_norm / (norm + 1e-6)).clamp(max=1.0)
-        torch._foreach_mul_(gradients, scale)  # divided and clipped in one walk
+        if gradients:
+            torch._foreach_mul_(gradients, scale)  # divided and clipped in one walk
         optim.set_rate(self.optimizer, rate)
         with autocast(self.device, self.precision):  # an optimizer may have matrix products of its own
             self.optimizer.step()

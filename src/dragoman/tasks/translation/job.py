@@ -1,5 +1,6 @@
 """Recipes for translation: from raw parallel text to a scored translator."""
 
+import collections
 import hashlib
 import itertools
 import os
@@ -82,6 +83,9 @@ TER_SECONDS = 0.01
 
 LOOKED_AT_FOR_LEAKS = 1_000_000
 """Training pairs in which the sentences of a test set are looked for when it is scored."""
+MOSTLY_KNOWN = 0.2
+"""Share of tokens that may be unknown in a training text without a word on it."""
+
 EXAMINED = 20_000
 """Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
 
@@ -193,6 +197,9 @@ class TranslationJob(Job):
         recipe, corpus = self.recipe, self.recipe.corpus
         if corpus.files and not paths_of(corpus.files):
             raise Error.EMPTY("corpus.files: no file in it", file=corpus.files.paths[0])
+        train: Any = corpus.train
+        if corpus.weights_in == "loss":  # weights that are read when training begins, after the tokenizer is learnt
+            collections.deque(train.with_weights(), maxlen=0)
         files_of(recipe.guided_alignment)
         for vectors in filter(None, (recipe.vectors.src, recipe.vectors.tgt)):
             find(vectors.path)
@@ -245,6 +252,8 @@ class TranslationJob(Job):
         if corpus.context.src:
             self.train = self._in_context(self.train)
         self.train_report = with_leaks(report, leakless)
+        if self.ranks.is_first:
+            _say_unknown(report)
         self.valid, self.valid_report = self._encode("valid", valid)
         return [_prepared_line("train", self.train_report), _prepared_line("valid", self.valid_report)]
 
@@ -606,6 +615,15 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
     for finding in diagnosis.findings:
         if finding.severity != "note":
             say(f"doctor: {finding.severity}: {finding.summary}, {finding.count:,} of {finding.looked_at:,} pairs")
+
+
+def _say_unknown(report: PrepareReport) -> None:
+    """Warn of a training text that the vocabulary, maybe another's, mostly does not have."""
+    sides = {"source": (report.src_unknown, report.src_tokens), "target": (report.tgt_unknown, report.tgt_tokens)}
+    for side, (unknown, tokens) in sides.items():
+        if unknown > MOSTLY_KNOWN * tokens:
+            share = f"warning: {unknown / tokens:.0%} of the {side} tokens of the training text are unknown"
+            say(f"{share}: is it cut, and written, as the tokenizer's vocabulary is?")
 
 
 def _prepared_line(split: str, report: PrepareReport) -> str:

@@ -1,10 +1,16 @@
 """Moses' scripts before a tokenizer, and undone behind it, by the library sacremoses (Koehn et al. 2007, "Moses: Open
 Source Toolkit for Statistical Machine Translation"): normalize-punctuation, tokenizer, truecase."""
 
+import html
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from rapidfuzz.distance import Indel
 
 from dragoman.errors import Error, not_installed
 from dragoman.runs.atomic_io import read_bytes
@@ -12,6 +18,9 @@ from dragoman.text.lines import find
 
 MAX_BYTES = 2**28
 """Of a truecase model, at most."""
+
+_WRITTEN = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);|@-@|\S")
+"""A letter as `tokenizer.perl` writes it."""
 
 
 def library() -> Any:
@@ -63,6 +72,18 @@ class Moses:
         text = text.lower() if self.config.lowercase else text
         text = self._tokenize.tokenize(text, return_str=True, **options)
         return text if self.truecase_model is None else str(self._truecase.truecase(text, return_str=True))
+
+    @staticmethod
+    def letters(text: str, before: str) -> Int[np.ndarray, " letters_before_plus_1"]:
+        """Counts of the letters of a text, spaces aside, that the first n letters of `before(text)` stand for."""
+        written = _WRITTEN.findall(before)
+        ours, theirs = "".join(text.split()), "".join(html.unescape(one).strip("@") or one for one in written)
+        # What the scripts leave as it is keeps its place; what they write otherwise is spread over what was there.
+        blocks = Indel.opcodes(ours, theirs).as_matching_blocks()
+        places = [0, *(block.b + more for block in blocks for more in (0, block.size))]
+        ends = [0, *(block.a + more for block in blocks for more in (0, block.size))]
+        read = np.repeat(np.arange(len(written)), [len(one) for one in written])  # an entity counts at its end
+        return np.interp(np.append(read, len(written)), places, ends).round().astype(int)
 
     def after(self, text: str) -> str:
         """The text of what it writes."""

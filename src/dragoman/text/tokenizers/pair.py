@@ -98,7 +98,9 @@ class MosesTokenizer(Tokenizer):
         return self.inner.encode(self.moses.before(text))
 
     def letters(self, text: str) -> list[int]:
-        return self.inner.letters(self.moses.before(text))
+        before = self.moses.before(text)
+        upto = self.moses.letters(text, before)
+        return np.diff(upto[np.cumsum(self.inner.letters(before), dtype=int)], prepend=0).tolist()
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.moses.after(self.inner.decode(ids))
