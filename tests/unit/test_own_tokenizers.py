@@ -435,3 +435,19 @@ def test_a_model_of_no_unknown_piece_is_refused(write: Write) -> None:
     content.pieces[0].type = 3
     with pytest.raises(DragomanError, match=r"is damaged|no pieces of the kind <unk>"):
         taken({"type": "sentencepiece", "model": write("m.model", content.SerializeToString())})
+
+
+def test_vocabularies_of_cut_text_grow_and_shrink(write: Write) -> None:
+    """They are not learnt here; whitespace loses entries as well, and codes would make pieces that are gone."""
+    vocab, codes = write("dict.txt", "a 9\nb@@ 5\nb 2\n"), write("codes.txt", "a b</w>\nb a</w>\n")
+    cut = {"whitespace": {"vocab": vocab}, "subword_nmt": {"codes": codes, "vocab": vocab}}
+    made = {kind: taken({"type": kind, **files}) for kind, files in cut.items()}
+    for kind, pair in made.items():
+        more, (rows, _) = changed(pair, Wanted(symbols=["<x>"]), "none")
+        assert pieces_of(more.src) == [*pieces_of(pair.src), "<x>"], kind
+        assert more.src.encode("a <x>") == [*pair.src.encode("a"), pair.src.vocab_size]
+        assert rows[:-1] == [[index] for index in range(pair.src.vocab_size)]
+    fewer, (rows, _) = changed(made["whitespace"], Wanted(text=[Path(write("text", "b@@ a\n"))]), "none")
+    assert (pieces_of(fewer.src)[4:], rows[4:]) == (["a", "b@@", "b"], [[4], [5], [6]])  # one letter stays, too
+    with raises_error(Error.UNSUPPORTED, "new entries alone"):
+        changed(made["subword_nmt"], Wanted(text=[Path(write("text", "b a\n"))]), "none")

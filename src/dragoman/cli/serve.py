@@ -96,6 +96,8 @@ def serve(
     try:
         from dragoman.serve.process import run_server
     except ImportError as error:
+        if str(error.name).startswith("_"):  # a part of Python itself
+            raise
         raise not_installed(f"serving needs {error.name}", "serve") from error
 
     paths = runs or [_demo_run()]
