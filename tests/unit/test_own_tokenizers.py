@@ -4,6 +4,7 @@ is said of files that cannot be taken in. Reports of other programs are rebuilt 
 import io
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import (
     TokenizerPair,
+    check_tokenizers,
     load_tokenizers,
     pieces_of,
     save_tokenizers,
@@ -451,3 +453,22 @@ def test_vocabularies_of_cut_text_grow_and_shrink(write: Write) -> None:
     assert (pieces_of(fewer.src)[4:], rows[4:]) == (["a", "b@@", "b"], [[4], [5], [6]])  # one letter stays, too
     with raises_error(Error.UNSUPPORTED, "new entries alone"):
         changed(made["subword_nmt"], Wanted(text=[Path(write("text", "b a\n"))]), "none")
+
+
+@pytest.mark.parametrize(
+    ("library", "settings"),
+    [
+        ("sacremoses", {"type": "moses", "inner": {"type": "subword_nmt", "codes": "nowhere"}}),
+        ("tokenizers", {"type": "hub", "model": "nowhere"}),
+    ],
+)
+def test_a_library_that_is_not_there_is_told_before_files_are_read(
+    library: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(library)
+    made = parse(BENCHMARK._Recipe, {"tokenizer": settings}).tokenizer
+    with raises_error(Error.MISSING_FILE, "nowhere"):
+        check_tokenizers(made, str)
+    monkeypatch.setitem(sys.modules, library, None)
+    with raises_error(Error.NOT_INSTALLED, library):
+        check_tokenizers(made, str)

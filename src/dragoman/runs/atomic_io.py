@@ -94,7 +94,8 @@ def rename(path: Path, to: Path) -> None:
 
     Windows refuses while a virus scanner reads what is new: it is tried again for a second.
     """
-    for wait_s in (0.05, 0.2, 0.8) if fcntl is None else ():
+    waits: tuple[float, ...] = (0.05, 0.2, 0.8) if fcntl is None else ()
+    for wait_s in waits:
         with contextlib.suppress(PermissionError):
             path.replace(to)
             return

@@ -181,8 +181,9 @@ def run(
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests.
 
     `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
-    of which call this. `report`: writes a page about the run at its end (`analysis.report.write_report`). `watch`: given
-    the trainer before its first step, to say when it ends (`Trainer.stop_when`). Random numbers of the caller's process go on as if nothing had happened.
+    of which call this. `report`: writes a page about the run at its end (`analysis.report.write_report`). `watch`: is
+    given the trainer before its first step, to say when it ends (`Trainer.stop_when`). Random numbers of the caller's
+    process go on as if nothing had happened.
     """
     with contextlib.ExitStack() as stack:
         if ranks is None:
