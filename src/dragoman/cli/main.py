@@ -172,9 +172,9 @@ def main() -> None:
             nameless = "TMPDIR" if isinstance(error, FileNotFoundError) else "standard output or a file"
             place = error.filename or nameless
             _fail(f"dragoman: {place}: {error.strerror or error}", debug, code=2)
-        if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("_"):  # _lzma, _bz2, _sqlite3
+        if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:  # _lzma, _bz2, _sqlite3
             hint = "take another, or build it again where the headers of that library are"
-            _fail(f"dragoman: this Python was built without {str(error.name)[1:]}: {hint}", debug, code=2)
+            _fail(f"dragoman: this Python was built without {error.name.lstrip('_')}: {hint}", debug, code=2)
         raise
 
 

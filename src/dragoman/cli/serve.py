@@ -1,5 +1,6 @@
 """`dragoman serve`: translators behind a page and APIs."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,7 +97,7 @@ def serve(
     try:
         from dragoman.serve.process import run_server
     except ImportError as error:
-        if str(error.name).startswith("_"):  # a part of Python itself
+        if error.name in sys.stdlib_module_names:
             raise
         raise not_installed(f"serving needs {error.name}", "serve") from error
 

@@ -114,7 +114,10 @@ def with_options(changes: Sequence[str], **options: Path | str | None) -> list[s
     for name in known:
         if any(change.startswith(f"{name}=") for change in changes):
             raise Error.CONFLICT(f"{name}=... and its option say the same thing twice", "give one of them")
-    return [*changes, *(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items())]
+    return [
+        *changes,
+        *(f"{name}={json.dumps(value, ensure_ascii=not value.isprintable())}" for name, value in known.items()),
+    ]
 
 
 def of_run(run_dir: str | Path) -> RecipeSettings:
