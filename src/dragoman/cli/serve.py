@@ -121,7 +121,7 @@ def _mode(mode: str | None, no_corrections: bool, without_key: bool) -> Mode | N
 
 
 def _server() -> Any:
-    """What serves. Raises DragomanError where a library of it is not installed."""
+    """The function that serves. Raises DragomanError where a library of it is not installed."""
     try:
         from dragoman.serve.process import run_server
     except ImportError as error:
