@@ -44,6 +44,8 @@ MAX_BYTES = 2**20
 MAX_NODES = 100_000
 """Limits of a YAML file, which may come from strangers."""
 
+MAX_FINDINGS = 10
+"""Faults of settings that one error lists."""
 MAX_PLACES = 3
 """Settings of one name that a hint lists; of more it lists none."""
 
@@ -114,7 +116,8 @@ def from_yaml(text: str, source: str) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or " ".join(str(error).split())[:300]
         line = None if mark is None else mark.line + 1
-        raise Error.BAD_SYNTAX(f"not valid YAML: {reason}", file=source, line=line) from error
+        hint = "in double quotes a \\ is written twice; single quotes take it as it is" if "escape" in reason else None
+        raise Error.BAD_SYNTAX(f"not valid YAML: {reason}", hint, file=source, line=line) from error
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -283,7 +286,8 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
         findings = [_finding(cls, item) for item in errors if not _is_of_other_kind(item, errors)]
         unknown = any(item["type"] in _UNKNOWN_KEY for item in errors)
         code = Error.UNKNOWN_SETTING if unknown else Error.WRONG_SETTING
-        raise code("; ".join(findings), file=source) from None
+        more = [f"and {len(findings) - MAX_FINDINGS} more"] if len(findings) > MAX_FINDINGS else []
+        raise code("; ".join([*findings[:MAX_FINDINGS], *more]), file=source) from None
 
 
 def changed(value: T, changes: Mapping[str, Any], source: str) -> T:
@@ -518,7 +522,7 @@ def _type(cls: Any) -> str | None:
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     name: ours
     for names, ours in {
-        "num_beams beam beams": ("beam_size",),
+        "num_beams beam beams beam_width": ("beam_size",),
         "nbest num_return_sequences num_hypotheses": ("n_best",),
         "lenpen length_penalty_alpha beam_alpha": ("length_penalty",),
         "max_length max_len max_output_length max_decoding_length": ("max_length_ratio", "max_tokens"),
@@ -528,16 +532,16 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "no_repeat_ngram_size": ("no_repeat_ngram",),
         "do_sample sampling_topk sampling_topp top_k top_p": ("sampling",),
         "early_stopping": ("stopping", "patience"),
-        "epochs num_train_epochs": ("max_epochs",),
-        "train_steps max_update num_steps max_updates": ("max_steps",),
+        "epochs num_train_epochs max_epoch max_num_epochs num_epochs after_epochs": ("max_epochs",),
+        "train_steps max_update num_steps max_updates after_batches after total_steps": ("max_steps",),
         "batch_size per_device_train_batch_size": ("batch_sentences", "batch_tokens"),
         "accum_count update_freq update_interval gradient_accumulation_steps batch_multiplier": ("micro_batches",),
         "learning_rate initial_learning_rate lr": ("lr", "schedule"),
         "lr_scheduler lr_scheduler_type decay_method scheduling": ("schedule",),
-        "warmup warmup_updates learning_rate_warmup": ("warmup_steps",),
+        "warmup warmup_updates learning_rate_warmup lr_warmup num_warmup_steps": ("warmup_steps",),
         "max_grad_norm clip_grad_norm clip_gradient gradient_clipping": ("clip_norm",),
-        "label_smoothing_factor": ("label_smoothing",),
-        "fp16 bf16 mixed_precision model_dtype": ("precision",),
+        "label_smoothing_factor smoothing label_smoothed_cross_entropy": ("label_smoothing",),
+        "fp16 bf16 mixed_precision model_dtype amp half dtype": ("precision",),
         "valid_steps validation_freq eval_steps eval_every checkpoint_interval valid_freq": ("validate_every",),
         "save_total_limit keep_checkpoint keep_last_params": ("keep_last",),
         "logging_steps report_every logging_freq disp_freq log_interval": ("log_every",),
@@ -548,10 +552,9 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "dec_layers decoder_layers dec_depth": ("num_decoder_layers",),
         "heads nhead attention_heads encoder_attention_heads transformer_heads": ("num_heads",),
         "ff_size transformer_ff dim_feedforward ffn_dim encoder_ffn_embed_dim": ("d_ff",),
-        "output_dir model_dir save_dir save_model": ("run_dir",),
+        "output_dir model_dir save_dir save_model model_path output": ("run_dir",),
         "random_seed": ("seed",),
         "load_model finetune_from_model train_from": ("init_from",),
-        "model_path output": ("run_dir",),
         "restore_file pretrained_model initialize_from params": ("init_from",),
         "train_src path_src source source_lang_file train_sets trainpref train": ("train.src",),
         "train_tgt path_tgt target trg": ("train.tgt",),
@@ -564,7 +567,6 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "voc_limit dim_vocabs src_vocab_size tgt_vocab_size num_words bpe_size": ("tokenizer.vocab_size",),
         "spm_alpha subword_alpha bpe_dropout sentencepiece_alphas": ("tokenizer.sampling",),
         "learn_rate peak_lr max_lr lr_max base_lr": ("lr",),
-        "lr_warmup num_warmup_steps": ("warmup_steps",),
         "learning_rate_scheduler_type learning_rate_schedule scheduler": ("schedule.type",),
         "optim": ("optimizer.type",),
         "adam_beta1 adam_betas betas optimizer_betas": ("optimizer.beta1",),
@@ -572,13 +574,9 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "adam_eps adam_epsilon optimizer_eps": ("optimizer.eps",),
         "tokens_per_batch mini_batch_words batch_type max_tokens_batch": ("batch_tokens",),
         "mini_batch train_batch_size": ("batch_sentences",),
-        "max_epoch max_num_epochs num_epochs after_epochs": ("max_epochs",),
         "optimizer_delay": ("micro_batches",),
-        "after_batches after total_steps": ("max_steps",),
-        "smoothing label_smoothed_cross_entropy": ("label_smoothing",),
         "gradient_clip_val gradient_clipping_threshold grad_clip clip_gradients": ("clip_norm",),
         "ema_decay moving_average_decay exponential_smoothing average_decay": ("decay",),
-        "amp half dtype": ("precision",),
         "validate_interval validate_interval_updates save_steps save_checkpoint_steps": ("validate_every",),
         "save_interval_updates save_freq eval_freq": ("validate_every",),
         "keep_last_ckpts keep_last_epochs keep_interval_updates": ("keep_last",),
@@ -595,7 +593,6 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "tied_embeddings_all share_decoder_input_output_embed weight_tying_type": ("tie_embeddings",),
         "tied_softmax tie_word_embeddings": ("tie_embeddings",),
         "layer_norm encoder_normalize_before transformer_preprocess norm_first prenorm": ("norm_placement",),
-        "beam_width": ("beam_size",),
         "brevity_penalty_weight normalize": ("alpha",),
         "sacrebleu_tokenizer tok eval_bleu_detok sacrebleu_cfg": ("tokenize",),
         "on_train_begin on_train_start on_fit_start": ("on_begin",),

@@ -5,8 +5,9 @@
 For Dragoman's modules alone, what Windows does not have is not there: modules (`fcntl`, `resource` ...), functions of
 `os` and signals. For the whole process its files are as they are there: no directory is opened, only what is open for
 writing is synced, no file that is open or mapped is renamed, replaced or deleted nor a folder that holds one, `select`
-knows no files, text is written with CR LF and in cp1252 where nothing else is said, and no link is made. It knows
-nothing of paths with drives, of processes, consoles and signals.
+knows no files, text is written with CR LF and in cp1252 where nothing else is said, no link is made, no file gets a
+name that it reserves (`aux`, `a:b`), and nothing is renamed to a name that is there. It knows nothing of paths with
+drives, of processes, consoles and signals.
 """
 
 import builtins
@@ -14,6 +15,7 @@ import errno
 import fcntl
 import io
 import os
+import re
 import select
 import signal
 import sys
@@ -29,6 +31,7 @@ OF_OS = {
     "uname", "chown", "fchown", "fchmod", "statvfs", "sysconf", "register_at_fork", "wait", "O_NONBLOCK", "O_DIRECTORY",
     "O_CLOEXEC", "O_NOFOLLOW", "WIFEXITED", "confstr", "openpty", "getgroups",
 }  # fmt: skip
+NOT_IN_NAMES = re.compile(r"""[<>:"|?*\x00-\x1f]|[ .]$|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)""", re.IGNORECASE)
 OF_SIGNAL = {"SIGHUP", "SIGKILL", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGCHLD", "SIGPIPE", "alarm"}
 
 
@@ -77,22 +80,40 @@ def careful(change: Callable[..., Any]) -> Callable[..., Any]:
                 name = os.path.realpath(os.path.join(place, os.fsdecode(path)))
                 if busy := next((file for file in used if file == name or file.startswith(f"{name}/")), None):
                     raise PermissionError(errno.EACCES, f"used by this process: {busy}", os.fsdecode(path))
+        if change.__name__ == "rename" and os.path.lexists(paths[1]):
+            raise FileExistsError(errno.EEXIST, "File exists", os.fsdecode(paths[1]))
+        for path in paths[1:2]:
+            named(path)
         return change(*paths, **keywords)
 
     return careful_change
 
 
-real_open, real_select, real_import = io.open, select.select, builtins.__import__
+real_open, real_select, real_import, real_mkdir = io.open, select.select, builtins.__import__, os.mkdir
+
+
+def named(path: Any) -> Any:
+    """The path of a file that is made, whose last name Windows takes."""
+    name = os.path.basename(os.fsdecode(path))
+    if NOT_IN_NAMES.search(name):
+        raise OSError(errno.EINVAL, "Invalid argument", name)
+    return path
+
+
+def mkdir_of_windows(path: Any, *arguments: Any, **keywords: Any) -> None:
+    real_mkdir(named(path), *arguments, **keywords)
 
 
 def open_of_windows(
-    file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **more: Any
-) -> Any:
+    file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, errors: Any = None, newline: Any = None,
+    *rest: Any, **more: Any,
+) -> Any:  # fmt: skip
+    if mode[0] in "wax" and not isinstance(file, int):
+        named(file)
     if "b" not in mode:
-        encoding = "cp1252" if encoding is None else encoding
-        if len(rest) < 2 and more.get("newline") is None and mode[0] in "wax":
-            more["newline"] = "\r\n"
-    return real_open(file, mode, buffering, encoding, *rest, **more)
+        encoding = "cp1252" if encoding in (None, "locale") else encoding
+        newline = "\r\n" if newline is None and mode[0] in "wax" else newline
+    return real_open(file, mode, buffering, encoding, errors, newline, *rest, **more)
 
 
 def select_of_windows(*lists: Any) -> Any:
@@ -131,6 +152,7 @@ def pretend() -> None:
     FileLock.release = released  # type: ignore[method-assign]
     builtins.__import__ = import_of_windows
     io.open = builtins.open = open_of_windows  # type: ignore[assignment]
+    os.mkdir = mkdir_of_windows
     select.select = select_of_windows
     for name in ("rename", "replace", "unlink", "remove", "rmdir"):
         setattr(os, name, careful(getattr(os, name)))

@@ -57,9 +57,18 @@ def test_a_run_is_trained_goes_on_translates_is_scored_and_exported(tmp_path: Pa
     assert not list((tmp_path / "run").rglob("*.held"))
     assert len(succeed(tmp_path, "translate", "run", given="ich möchte ein bier 3\n").splitlines()) == 1
     assert "BLEU" in succeed(tmp_path, "evaluate", "run")
+    sets = ["--src", "train.de", "--ref", "train.en"] * 3
+    names = [word for name in ("wmt14: de/en", "News", "news") for word in ("--name", name)]
+    succeed(tmp_path, "evaluate", "run", *sets, *names, "-o", "said")
+    assert sorted(path.name for path in (tmp_path / "said").iterdir()) == ["News.en", "news_.en", "wmt14_ de_en.en"]
     succeed(tmp_path, "export", "run", "exported", "--to", "ctranslate2")
     assert (tmp_path / "exported" / "model.bin").is_file()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported", "r.yaml", "run", "train.de", "train.en"]
+    files = ["exported", "r.yaml", "run", "said", "train.de", "train.en"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    # OpenNMT/CTranslate2 743, allennlp 4342: files have the same bytes as elsewhere.
+    texts = [*(tmp_path / "run").rglob("*"), *(tmp_path / "said").iterdir()]
+    endings = {".json", ".jsonl", ".txt", ".yaml", ".md", ".html", ".en"}
+    assert not [path for path in texts if path.suffix in endings and b"\r\n" in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +84,13 @@ def test_a_run_is_trained_goes_on_translates_is_scored_and_exported(tmp_path: Pa
         ("import numpy; held = numpy.memmap('a'); import os; os.replace('a', 'b')", "PermissionError"),
         ("import pathlib; pathlib.Path('c').symlink_to('a')", "PermissionError"),
         ("open('c', 'w').write('ä\\n'); assert open('c', 'rb').read() != b'\\xe4\\r\\n'", "AssertionError"),
+        (
+            "from pathlib import Path; p = Path('c'); p.write_text('ä\\n'); assert p.read_bytes() != b'\\xe4\\r\\n'",
+            "AssertionError",
+        ),
+        ("import pathlib; pathlib.Path('aux.txt').write_text('')", "OSError"),
+        ("import pathlib; pathlib.Path('12:30').mkdir()", "OSError"),
+        ("import pathlib; open('c', 'w').close(); pathlib.Path('a').rename('c')", "FileExistsError"),
     ],
 )
 def test_the_imitation_refuses_what_windows_does(tmp_path: Path, code: str, refusal: str) -> None:

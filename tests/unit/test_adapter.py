@@ -98,7 +98,7 @@ def test_the_trained_model_and_the_merged_one_compute_the_same(base: Path) -> No
 def test_training_goes_on_from_the_adapter(base: Path) -> None:
     trained(base, "whole", "training.max_steps=6")
     half = parse(TranslationRecipe, adapter_settings(base, "half", "training.max_steps=6"))
-    recipes.run(half, stop_when=lambda step: step == 2)
+    recipes.run(half, watch=lambda trainer: setattr(trainer, "stop_when", lambda step: step == 2))
     recipes.run_to_end(half)
     one, other = (checkpoint.select(base.parent / name, "last") for name in ("whole", "half"))
     for file in ("model.safetensors", "optimizer.safetensors", "averaged.safetensors", "state.json"):

@@ -174,6 +174,12 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert {"`nam`", "`name`", "`inner.steps`", "`shape.width`"} <= {word.strip(":;") for word in text.split()}
 
 
+def test_of_many_mistakes_the_first_ten_are_told() -> None:
+    said = refusal({"name": "a", "sizes": ["x"] * 200})
+    assert said.count("`sizes.") == 10
+    assert said.endswith("; and 190 more")
+
+
 def test_files_that_hold_no_settings_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     for content, code, line in [

@@ -1,5 +1,7 @@
 """One owner of a run directory: refused while it lives, taken over once it is dead."""
 
+import errno
+import fcntl
 import json
 import os
 import re
@@ -8,10 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.errors import raises_error
 
 from dragoman.errors import Error
-from dragoman.runs.lock import LOCK, locked
+from dragoman.runs.lock import LOCK, held, locked
 
 HOLD = """
 import sys, time
@@ -72,3 +75,19 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with raises_error(Error.CANNOT_WRITE, "run"), \
             locked(tmp_path / "file" / "run"):  # fmt: skip
         pass
+
+
+def test_a_file_system_without_locks_is_worked_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tox-dev/filelock 6 and 77, nipy/nipype 1370: some NFS say "No locks available"."""
+
+    def flock(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with locked(tmp_path / "run"):
+        assert (tmp_path / "run" / LOCK).exists()
+    path = tmp_path / "blocks.lock"
+    with held(path, wait=False) as mine, held(path, wait=False) as another:
+        assert (mine, another) == (True, False)
+    with held(path) as mine:
+        assert mine

@@ -4,6 +4,7 @@ is said of files that cannot be taken in. Reports of other programs are rebuilt 
 import io
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import (
     TokenizerPair,
+    check_tokenizers,
     load_tokenizers,
     pieces_of,
     save_tokenizers,
@@ -435,3 +437,38 @@ def test_a_model_of_no_unknown_piece_is_refused(write: Write) -> None:
     content.pieces[0].type = 3
     with pytest.raises(DragomanError, match=r"is damaged|no pieces of the kind <unk>"):
         taken({"type": "sentencepiece", "model": write("m.model", content.SerializeToString())})
+
+
+def test_vocabularies_of_cut_text_grow_and_shrink(write: Write) -> None:
+    """They are not learnt here; whitespace loses entries as well, and codes would make pieces that are gone."""
+    vocab, codes = write("dict.txt", "a 9\nb@@ 5\nb 2\n"), write("codes.txt", "a b</w>\nb a</w>\n")
+    cut = {"whitespace": {"vocab": vocab}, "subword_nmt": {"codes": codes, "vocab": vocab}}
+    made = {kind: taken({"type": kind, **files}) for kind, files in cut.items()}
+    for kind, pair in made.items():
+        more, (rows, _) = changed(pair, Wanted(symbols=["<x>"]), "none")
+        assert pieces_of(more.src) == [*pieces_of(pair.src), "<x>"], kind
+        assert more.src.encode("a <x>") == [*pair.src.encode("a"), pair.src.vocab_size]
+        assert rows[:-1] == [[index] for index in range(pair.src.vocab_size)]
+    fewer, (rows, _) = changed(made["whitespace"], Wanted(text=[Path(write("text", "b@@ a\n"))]), "none")
+    assert (pieces_of(fewer.src)[4:], rows[4:]) == (["a", "b@@", "b"], [[4], [5], [6]])  # one letter stays, too
+    with raises_error(Error.UNSUPPORTED, "new entries alone"):
+        changed(made["subword_nmt"], Wanted(text=[Path(write("text", "b a\n"))]), "none")
+
+
+@pytest.mark.parametrize(
+    ("library", "settings"),
+    [
+        ("sacremoses", {"type": "moses", "inner": {"type": "subword_nmt", "codes": "nowhere"}}),
+        ("tokenizers", {"type": "hub", "model": "nowhere"}),
+    ],
+)
+def test_a_library_that_is_not_there_is_told_before_files_are_read(
+    library: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(library)
+    made = parse(BENCHMARK._Recipe, {"tokenizer": settings}).tokenizer
+    with raises_error(Error.MISSING_FILE, "nowhere"):
+        check_tokenizers(made, str)
+    monkeypatch.setitem(sys.modules, library, None)
+    with raises_error(Error.NOT_INSTALLED, library):
+        check_tokenizers(made, str)

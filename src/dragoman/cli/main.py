@@ -169,8 +169,12 @@ def main() -> None:
             hint = f" Settings are written key=value: `dragoman settings {name}` finds its key." if is_setting else ""
             _fail(f"dragoman: {error.format_message()}{hint}", debug, code=2)
         if isinstance(error, OSError) and not debug:
-            place = error.filename or "standard output or a file"
+            nameless = "TMPDIR" if isinstance(error, FileNotFoundError) else "standard output or a file"
+            place = error.filename or nameless
             _fail(f"dragoman: {place}: {error.strerror or error}", debug, code=2)
+        if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:  # _lzma, _bz2, _sqlite3
+            hint = "take another, or build it again where the headers of that library are"
+            _fail(f"dragoman: this Python was built without {error.name.lstrip('_')}: {hint}", debug, code=2)
         raise
 
 

@@ -1,5 +1,6 @@
 """`dragoman serve`: translators behind a page and APIs."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,11 +94,7 @@ def serve(
 
         dragoman serve runs/de-en runs/en-fr --host 0.0.0.0 --key-required
     """
-    try:
-        from dragoman.serve.process import run_server
-    except ImportError as error:
-        raise not_installed(f"serving needs {error.name}", "serve") from error
-
+    run_server = _server()
     paths = runs or [_demo_run()]
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
@@ -121,6 +118,17 @@ def _mode(mode: str | None, no_corrections: bool, without_key: bool) -> Mode | N
     if without_key and mode in ("off", "own"):
         raise Error.CONFLICT(f"`corrections_without_key`: with `corrections` {mode} nobody's are everybody's")
     return mode
+
+
+def _server() -> Any:
+    """The function that serves. Raises DragomanError where a library of it is not installed."""
+    try:
+        from dragoman.serve.process import run_server
+    except ImportError as error:
+        if error.name in sys.stdlib_module_names:  # of Python itself
+            raise
+        raise not_installed(f"serving needs {error.name}", "serve") from error
+    return run_server
 
 
 def _demo_run() -> Path:

@@ -37,7 +37,7 @@ def vocabulary(
         typer.Option(metavar="CODE=LIKE", help="A new language, whose tag begins as that of one like it."),
     ] = None,
 ) -> None:
-    """Change the vocabulary of a run, as a new run to go on from. One that was learnt here gets new entries alone.
+    """Change the vocabulary of a run, as a new run to go on from. SentencePiece and subword-nmt get new entries alone.
 
     Text that was given to --trim is translated as before, but for what the entries that are gone might have said; other
     text is cut into smaller pieces. New entries are to be trained: `dragoman train --from OUT`.

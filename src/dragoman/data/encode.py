@@ -121,12 +121,16 @@ def encode(pairs: Iterator[Pair], encoder: Encoder, tokenizer_dir: Path, workers
     if workers <= 1 or len(first) <= CHUNKS_ALONE:
         yield from map(encoder, chunks)
         return
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=_Context(),
-        initializer=_start_worker,
-        initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages, encoder.cut),
-    )
+    try:
+        pool = ProcessPoolExecutor(
+            workers,
+            mp_context=_Context(),
+            initializer=_start_worker,
+            initargs=(tokenizer_dir, encoder.normalize, encoder.max_tokens, encoder.languages, encoder.cut),
+        )
+    except (OSError, NotImplementedError):  # no /dev/shm for its locks, as in AWS Lambda
+        yield from map(encoder, chunks)
+        return
     try:
         # Columns are sent several times as fast as thousands of pairs.
         yield from in_order(lambda chunk: pool.submit(_encode_chunk, *zip(*chunk, strict=True)), chunks, 2 * workers)

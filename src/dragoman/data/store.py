@@ -251,7 +251,7 @@ def _identity(source: Source, tokenizer_dir: Path, normalize: str, max_tokens: i
     """SHA-256 over everything that decides what the ids are."""
     files = sorted(path for path in tokenizer_dir.rglob("*") if path.is_file())
     tokenizer = [
-        (str(path.relative_to(tokenizer_dir)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files
+        (path.relative_to(tokenizer_dir).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files
     ]
     parts = [FORMAT, fingerprint(source), tokenizer, normalize, max_tokens, *more]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -371,7 +371,7 @@ class _Building:
                 meta = {"format": FORMAT, "fingerprint": self.identity, "report": report}
                 meta |= {side: asdict(counts) for side, counts in self.sides.items()}
                 meta["files"] = {name: (self.folder / name).stat().st_size for name in FILES}
-                (self.folder / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
+                atomic_io.write_text(self.folder / META, json.dumps(meta, indent=1, ensure_ascii=False))
                 (self.folder / PROGRESS).unlink(missing_ok=True)
                 atomic_io.publish(self.folder, self.path)
         except BaseException as error:

@@ -207,9 +207,7 @@ def assemble(config: CollectionConfig, languages: tuple[str, str], out: Path, *,
             origins = (f"{assembly.files[row.file].path}\t{row.line}" for row in assembly.splits["train"])
             _write(building / ORIGINS, origins)
             _write(building / LEFT_OUT, itertools.chain(("file\tline\treason\tsource\ttarget",), _left_out(assembly)))
-            (building / RECORD).write_text(
-                json.dumps(assembly.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-            )
+            atomic_io.write_text(building / RECORD, json.dumps(assembly.to_dict(), indent=1, ensure_ascii=False) + "\n")
             atomic_io.publish(building, out)
     finally:
         atomic_io.remove(building)

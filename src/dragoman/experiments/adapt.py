@@ -195,5 +195,5 @@ def _written(pairs: Pairs, folder: Path) -> tuple[str, str]:
     folder.mkdir()
     for side, name in enumerate(("src", "tgt")):
         lines = "".join(" ".join(pair[side].split()) + "\n" for pair in pairs)
-        (folder / name).write_text(lines, encoding="utf-8")
+        atomic_io.write_text(folder / name, lines)
     return str(folder / "src"), str(folder / "tgt")

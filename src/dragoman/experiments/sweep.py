@@ -25,6 +25,7 @@ from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.events import METRICS, best_validation, read_events, without_repeats
 from dragoman.tasks import recipes
+from dragoman.training.loop import Trainer
 
 FILE = "sweep.json"
 FIRST_PART = 4
@@ -208,11 +209,11 @@ def _train(recipe: Any, end: int, steps: int, deadline: float | None) -> str:
     if deadline is not None and time.monotonic() >= deadline:
         return "stopped"
 
-    def is_enough(step: int) -> bool:
-        return step >= end < steps or (deadline is not None and time.monotonic() >= deadline)
+    def watch(trainer: Trainer) -> None:
+        trainer.stop_when = lambda step: step >= end < steps or (deadline is not None and time.monotonic() >= deadline)
 
     try:
-        result = recipes.run(recipe, stop_when=is_enough, report=write_report)
+        result = recipes.run(recipe, watch=watch, report=write_report)
     except DragomanError as error:
         say(f"{run_dir.name} failed: {error}")
         return "failed"

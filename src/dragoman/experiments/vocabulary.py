@@ -29,14 +29,18 @@ from dragoman.tasks.pretrained import has_named_rows
 from dragoman.text.annotations import PIECES
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
 from dragoman.text.tokenizers.cased import CasedTokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from dragoman.text.tokenizers.sentencepiece_model import with_symbols
+from dragoman.text.tokenizers.subword_nmt import SubwordNmtTokenizer
+from dragoman.text.tokenizers.whitespace import WhitespaceTokenizer
 
+Growing = SentencePieceTokenizer | CasedTokenizer | SubwordNmtTokenizer
+"""Tokenizers that get new entries, and lose none."""
 Rows = list[list[int]]
 """Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
 
@@ -66,8 +70,8 @@ class Sizes:
 def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     """Write the new run `out`: the run with another vocabulary. It can do what a run can but train on.
 
-    Raises DragomanError where `out` is there, for a tokenizer that was learnt here, and for what is in the vocabulary
-    already or not to be had.
+    Raises DragomanError where `out` is there, for a tokenizer that cannot be changed so, and for what is in the
+    vocabulary already or not to be had.
     """
     if out.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=out)
@@ -106,11 +110,11 @@ def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[Tokeni
     new = [piece for piece in taught if any(side.id_of(piece) == UNK_ID for side in sides)]
     wanted = replace(wanted, symbols=[*wanted.symbols, *new])
     for side in sides:
-        grows = isinstance(side, SentencePieceTokenizer | CasedTokenizer) and not (wanted.text or wanted.languages)
-        if not (grows or isinstance(side, PiecesTokenizer | HubTokenizer)):
+        grows = isinstance(side, Growing) and not (wanted.text or wanted.languages)
+        if not (grows or isinstance(side, PiecesTokenizer | HubTokenizer | WhitespaceTokenizer)):
+            can = "it gets new entries alone" if isinstance(side, Growing) else "its vocabulary stays as it is"
             raise Error.UNSUPPORTED(
-                f"the vocabulary was learnt here (tokenizer {{type: {side.config.type}}}): only imported ones are "
-                "changed, and those of SentencePiece get new entries",
+                f"tokenizer {{type: {side.config.type}}}: {can}",
                 "train with another, or begin with this run's weights (`init_from`)",
             )
         for symbol in wanted.symbols:
@@ -190,14 +194,20 @@ def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags
         made = side.with_entries(kept, new, tags)
     elif isinstance(side, HubTokenizer):
         made, kept = side.with_entries(kept, new, tags)
+    elif isinstance(side, WhitespaceTokenizer):
+        vocabulary = Vocabulary([*side.pieces(kept[len(SPECIALS) :]), *new])
+        made = WhitespaceTokenizer(replace(side.config, vocab_size=len(vocabulary)), vocabulary)
     else:
-        assert isinstance(side, SentencePieceTokenizer | CasedTokenizer)
+        assert isinstance(side, Growing)
         made = _grown(side, new)
     return made, [*([index] for index in kept), *like]
 
 
-def _grown(side: SentencePieceTokenizer | CasedTokenizer, new: Sequence[str]) -> Tokenizer:
-    """A tokenizer that was learnt here, with new symbols behind its pieces."""
+def _grown(side: Growing, new: Sequence[str]) -> Tokenizer:
+    """A tokenizer with new symbols behind its pieces."""
+    if isinstance(side, SubwordNmtTokenizer):
+        own = side.config.user_defined_symbols
+        return replace(side.config, user_defined_symbols=[*own, *new]).with_symbols(side)
     inner = side.inner if isinstance(side, CasedTokenizer) else side
     settings = replace(inner.config, user_defined_symbols=[*inner.config.user_defined_symbols, *new])
     grown = SentencePieceTokenizer(settings, with_symbols(inner.model, new))

@@ -5,12 +5,17 @@ when the power fails is lost, and a program may be killed between any two operat
 of them are here. Tests end the program before and after each of them, and try every loss of what was not synced yet.
 """
 
+import codecs
 import contextlib
+import errno
 import json
 import os
+import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +31,25 @@ T = TypeVar("T")
 
 MAX_JSON_BYTES = 16 * 2**20
 """Of a file in a run directory, which may come from strangers: what is parsed may take 25 times as much memory."""
+
+
+_NOT_IN_NAMES = re.compile(r"""[<>:"/\\|?*\x00-\x1f]|[ .]$|^(?=(con|prn|aux|nul|com\d|lpt\d)(\.|$))""", re.IGNORECASE)
+"""Of Windows: characters, ends, and names of devices."""
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """Names of things, such as test sets, as names of files on every system; none is another's where case is nothing.
+
+    >>> file_names(["news", "wmt/14", "wmt_14", "News", "aux"])
+    ['news', 'wmt_14', 'wmt_14_', 'News_', '_aux']
+    """
+    made: dict[str, str] = {}
+    for name in names:
+        name = _NOT_IN_NAMES.sub("_", name)
+        while (folded := unicodedata.normalize("NFC", name).casefold()) in made:
+            name += "_"
+        made[folded] = name
+    return list(made.values())
 
 
 # -- operations ----------------------------------------------------------------------------------------------------
@@ -66,7 +90,16 @@ def sync(path: Path) -> None:
 
 
 def rename(path: Path, to: Path) -> None:
-    """Rename in one move. A file at `to` is replaced; a directory must not be there."""
+    """Rename in one move. A file at `to` is replaced; a directory must not be there.
+
+    Windows refuses while a virus scanner reads what is new: it is tried again for a second.
+    """
+    waits: tuple[float, ...] = (0.05, 0.2, 0.8) if fcntl is None else ()
+    for wait_s in waits:
+        with contextlib.suppress(PermissionError):
+            path.replace(to)
+            return
+        time.sleep(wait_s)
     path.replace(to)
 
 
@@ -116,7 +149,12 @@ def drop(path: Path) -> None:
     if path.exists():
         dropped = path.with_name(f"{path.name}.dropped.tmp")
         remove(dropped)
-        rename(path, dropped)
+        try:
+            rename(path, dropped)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            dropped = path  # it came with the image of a container, whose overlay renames no such directory
         remove(dropped)
 
 
@@ -137,7 +175,7 @@ def to_json(value: Mapping[str, Any]) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=0 if isinstance(value, list) else 2), encoding="utf-8")
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=0 if isinstance(value, list) else 2))
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -194,7 +232,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises DragomanError when the file is missing, is not UTF-8 or YAML, or holds something else than a mapping.
     """
     try:
-        text = read_text(Path(path), config.MAX_BYTES)
+        data = read_bytes(Path(path), config.MAX_BYTES)
+        utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # YAML allows it, and PowerShell writes it
+        text = data.decode("utf-16" if utf16 else "utf-8")
     except DragomanError:
         raise
     except FileNotFoundError as error:
@@ -202,5 +242,5 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise Error.CANNOT_READ(f"cannot be read: {error.strerror}", file=path) from error
     except UnicodeDecodeError as error:
-        raise Error.NOT_UTF8(f"is not UTF-8: {error}", file=path) from error
+        raise Error.NOT_UTF8(f"is not UTF-8: {error}", "save it in UTF-8", file=path) from error
     return config.from_yaml(text, str(path))

@@ -9,14 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 
 from dragoman.errors import Error, writing
 from dragoman.progress import clock, say
 
 LOCK = "lock.json"
 """File of a run directory that says who works in it. The lock is another: nobody can read a locked one on Windows."""
+
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Of file systems that have none, as NFS may."""
 
 _owned: set[Path] = set()
 """The directories that this process owns."""
@@ -65,7 +69,7 @@ def _own(path: Path) -> FileLock:
     except Timeout as error:
         raise Error.IN_USE(f"{_owner(path)} works in it", "wait for it, or end it", file=path.parent) from error
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+        if error.errno not in NO_LOCKS:
             raise
         say(f"{path}: this file system has no locks ({error.strerror}): let no other process work there")
     return lock
@@ -81,10 +85,19 @@ def give_back(lock: FileLock) -> None:
 
 @contextmanager
 def held(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file, which stays; False where its folder is gone, or another has it and nobody `wait`s."""
+    """Hold the lock of a file, which stays; False where its folder is gone, or another has it and nobody `wait`s.
+
+    Where the file system has no locks a file beside it is the lock, for as long as it is there.
+    """
+    how: dict[str, Any] = {"timeout": -1 if wait else 0, "thread_local": False}
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(FileLock(path, timeout=-1 if wait else 0, thread_local=False))
+            try:
+                stack.enter_context(FileLock(path, **how, fallback_to_soft=False))
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
+                stack.enter_context(SoftFileLock(f"{path}.soft", **how))
         except (Timeout, FileNotFoundError):  # its folder is gone
             yield False
         else:

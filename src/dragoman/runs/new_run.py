@@ -43,7 +43,7 @@ def write_run(
     `how` and `of` say where the weights come from, in the log and (as `key`) in the checkpoint; `state`: more for that.
     """
     out.mkdir(parents=True)
-    (out / CONFIG).write_text(config.to_yaml(recipe), encoding="utf-8")
+    atomic_io.write_text(out / CONFIG, config.to_yaml(recipe))
     with RunLog(out, loggers=()) as log:
         log.event(how, of=of)
     checkpoint.save(out, STEP, {"model": dict(weights)}, {"step": STEP, key or how: of, **(state or {})})

@@ -292,7 +292,6 @@ class Job(ABC):
     def run(
         self,
         seconds_left: float | None = None,
-        stop_when: Callable[[int], bool] | None = None,
         report: WriteReport | None = None,
         watch: Watch | None = None,
     ) -> Result:
@@ -310,7 +309,7 @@ class Job(ABC):
                 self.recipe = with_steps_of_run(self.recipe)
         path = self._prepared()
         with RunLog(self.run_dir, self.recipe.training.loggers) if ranks.is_first else SilentLog() as log:
-            trainer, outcome = self._trained(log, path, deadline, stop_when, watch)
+            trainer, outcome = self._trained(log, path, deadline, watch)
             tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
@@ -333,12 +332,7 @@ class Job(ABC):
         return Path(found) if found else None
 
     def _trained(
-        self,
-        log: RunLog,
-        path: Path | None,
-        deadline: float | None,
-        stop_when: Callable[[int], bool] | None = None,
-        watch: Watch | None = None,
+        self, log: RunLog, path: Path | None, deadline: float | None, watch: Watch | None = None
     ) -> tuple[Trainer, Outcome]:
         """Train from a checkpoint, or from the beginning."""
         ranks = self.ranks
@@ -378,8 +372,6 @@ class Job(ABC):
             lines = {6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters", **lines}
             announce(step_titles(self.recipe.task), lines, fields, trainer, took, busy)
         ranks.watch(took.seconds_per_step)
-        if stop_when is not None:
-            trainer.stop_when = stop_when
         if watch is not None and ranks.is_first:
             watch(trainer)
         return trainer, trainer.train()

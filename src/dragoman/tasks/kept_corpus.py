@@ -37,11 +37,11 @@ def kept(corpus: Corpus, task: str, languages: tuple[str, str], run_dir: Path) -
     columns = corpus.columns
     folder = run_dir / CORPUS
 
-    def source(name: str, split: Any) -> dict[str, Any]:
+    def source(name: str, split: Any, file: str = "") -> dict[str, Any]:
         if is_settings(split):
             return {key: str(value) if isinstance(value, Path) else value for key, value in split.items()}
         rows = records(split, FIELDS[task], name, columns, languages)
-        return write_records(rows, folder / name.replace("/", "_"), task, languages, run_dir)
+        return write_records(rows, folder / (file or name), task, languages, run_dir)
 
     sources: dict[str, Any] = {"train": source("train", corpus.train)}
     if corpus.valid is not None:
@@ -53,7 +53,12 @@ def kept(corpus: Corpus, task: str, languages: tuple[str, str], run_dir: Path) -
         sources |= {name: _of_files(pair) for name, pair in (("train", train), ("valid", valid))}
     else:
         raise Error.MISSING_OPTION("`corpus` has no `valid`", "give Corpus(train=..., valid=...)")
-    return {**sources, "test": {name: source(name, split) for name, split in corpus.tests().items()}}
+    tests = corpus.tests()
+    files = atomic_io.file_names(["train", "valid", *tests])[2:]
+    sources["test"] = {
+        name: source(name, split, file) for (name, split), file in zip(tests.items(), files, strict=True)
+    }
+    return sources
 
 
 def _of_files(files: Sequence[str | Path]) -> dict[str, str]:

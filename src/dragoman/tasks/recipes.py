@@ -8,7 +8,7 @@ import contextlib
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +82,17 @@ def read(recipe: Recipe) -> tuple[dict[str, Any], str]:
 
 
 def _moved(settings: Any, there: str, here: str) -> Any:
-    """The settings of a run that stood elsewhere: its own files are where it stands now.
+    r"""The settings of a run that stood elsewhere, on Windows perhaps: its own files are where it stands now.
 
-    >>> _moved({"train": {"src": "a/split/train.src", "tgt": "ab"}, "sizes": [1]}, "a", "b")
-    {'train': {'src': 'b/split/train.src', 'tgt': 'ab'}, 'sizes': [1]}
+    >>> _moved({"train": {"src": "a/split/train.src", "tgt": "ab"}, "valid": r"a\split\b", "sizes": [1]}, "a", "b")
+    {'train': {'src': 'b/split/train.src', 'tgt': 'ab'}, 'valid': 'b/split/b', 'sizes': [1]}
     """
     if isinstance(settings, dict):
         return {key: _moved(value, there, here) for key, value in settings.items()}
     if isinstance(settings, list):
         return [_moved(value, there, here) for value in settings]
-    is_own = isinstance(settings, str) and settings.startswith(f"{there}/")
-    return here + settings[len(there) :] if is_own else settings
+    is_own = isinstance(settings, str) and settings.startswith((f"{there}/", f"{there}\\"))
+    return here + settings[len(there) :].replace("\\", "/") if is_own else settings
 
 
 def file_of(recipe: str | Path) -> Path:
@@ -114,7 +114,10 @@ def with_options(changes: Sequence[str], **options: Path | str | None) -> list[s
     for name in known:
         if any(change.startswith(f"{name}=") for change in changes):
             raise Error.CONFLICT(f"{name}=... and its option say the same thing twice", "give one of them")
-    return [*changes, *(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known.items())]
+    return [
+        *changes,
+        *(f"{name}={json.dumps(value, ensure_ascii=not value.isprintable())}" for name, value in known.items()),
+    ]
 
 
 def of_run(run_dir: str | Path) -> RecipeSettings:
@@ -175,16 +178,15 @@ def run(
     recipe: Any,
     seconds_left: float | None = None,
     ranks: Ranks | None = None,
-    stop_when: Callable[[int], bool] | None = None,
     report: WriteReport | None = None,
     watch: Watch | None = None,
 ) -> Result:
     """Carry out a recipe: prepare, train (from the newest checkpoint, if there is one), score the tests.
 
     `seconds_left`: choose the number of steps so that all of it takes so long. `ranks`: those that train together, all
-    of which call this. `stop_when`: asked after each step whether to save and stop there, as Ctrl-C would. `report`:
-    writes a page about the run at its end (`analysis.report.write_report`). `watch`: given the trainer before its first
-    step. Random numbers of the caller's process go on as if nothing had happened.
+    of which call this. `report`: writes a page about the run at its end (`analysis.report.write_report`). `watch`: is
+    given the trainer before its first step, to say when it ends (`Trainer.stop_when`). Random numbers of the caller's
+    process go on as if nothing had happened.
     """
     with contextlib.ExitStack() as stack:
         if ranks is None:
@@ -193,7 +195,7 @@ def run(
         stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
         stack.enter_context(undisturbed())
-        return job(recipe, ranks).run(seconds_left, stop_when, report, watch)
+        return job(recipe, ranks).run(seconds_left, report, watch)
 
 
 def run_to_end(recipe: Any, seconds_left: float | None = None, report: WriteReport | None = None) -> Result:

@@ -76,5 +76,5 @@ def kept_tokenizers(
         marker.unlink(missing_ok=True)  # until the new ones are all there, nothing says what these are made from
         atomic_io.remove(directory)  # of other types there may be other files
         save_tokenizers(tokenizers, directory)
-        marker.write_text(identity + "\n", encoding="utf-8")
+        atomic_io.write_text(marker, identity + "\n")
     return tokenizers

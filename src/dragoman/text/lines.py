@@ -12,6 +12,7 @@ import lzma
 import os
 import re
 import select
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -133,10 +134,14 @@ def find(path: str | Path) -> Path:
         if os.path.exists(place) or container(place) != place:
             return place
     for place in places:
+        for form in ("NFC", "NFD"):  # which macOS does not tell apart, and may have written
+            if os.path.exists(other := Path(unicodedata.normalize(form, str(place)))):
+                return other
         if os.path.islink(place):
             raise Error.MISSING_FILE(" is a symbolic link to a file that does not exist", file=place)
         bare = place.with_suffix("") if place.suffix in COMPRESSIONS else place
-        for other in [bare, *(bare.with_name(bare.name + suffix) for suffix in COMPRESSIONS)]:
+        of_windows = Path(str(place).replace("\\", "/"))
+        for other in [of_windows, bare, *(bare.with_name(bare.name + suffix) for suffix in COMPRESSIONS)]:
             if os.path.exists(other):
                 raise Error.MISSING_FILE("no such file", f"did you mean {show(other)}?", file=place)
     raise Error.MISSING_FILE(

@@ -18,6 +18,7 @@ from dragoman.errors import Error, writing
 from dragoman.inference.classifier import LABELS, Predictor, build_text_classifier, evaluate, read_labels
 from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.quality.classification import ClassScores
+from dragoman.runs.atomic_io import write_text
 from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
@@ -101,7 +102,7 @@ class ClassifierJob(Job):
         self.claim()
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
         with writing(self.run_dir / LABELS):
-            (self.run_dir / LABELS).write_text(text + "\n", encoding="utf-8")
+            write_text(self.run_dir / LABELS, text + "\n")
         self.prepare_inputs()
         counts = {name: len(split) for name, split in {"train": train, "valid": valid, **tests}.items()}
         return [f"{name}: {count:,} {self.things}" for name, count in counts.items()] + [

@@ -543,10 +543,10 @@ class TranslationJob(Job):
         }
         translator = SearchTranslator.load(self.run_dir, which=which, device=device, **options)
         scores = {}
-        for name, pairs in texts.items():
+        for (name, pairs), file in zip(texts.items(), atomic_io.file_names(texts), strict=True):
             hypotheses = translate(translator, pairs)
             if output is not None:
-                path = Path(output) / f"{name.replace('/', '_')}.{languages[1]}"
+                path = Path(output) / f"{file}.{languages[1]}"
                 with writing(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                     atomic_io.replace_text(path, "".join(line + "\n" for line in hypotheses))

@@ -7,14 +7,13 @@ no mapping gives back (`İ`, `ẞ`, the Kelvin sign, titlecase digraphs).
 """
 
 import functools
-import random
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, Self
 
 from dragoman.config import settings
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, WrappedTokenizer
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.words import LETTERS
@@ -106,7 +105,7 @@ def _is_small(char: str) -> bool:
     return upper_of(char) != char
 
 
-class CasedTokenizer(Tokenizer):
+class CasedTokenizer(WrappedTokenizer):
     """A SentencePiece tokenizer of lower-cased text, and marks between its pieces.
 
     `decode(encode(x))` is what it is for SentencePiece. Marks that a model has put where no letter follows, or has not
@@ -114,19 +113,15 @@ class CasedTokenizer(Tokenizer):
     """
 
     config_class = CasedConfig
+    inner: SentencePieceTokenizer
 
     def __init__(self, inner: SentencePieceTokenizer) -> None:
-        super().__init__(inner.config)
-        self.inner, self.sampling = inner, inner.sampling
+        super().__init__(inner.config, inner)
         self._marks = {self.inner.id_of(piece): piece for piece in MARKS}
 
     @classmethod
     def train(cls, config: CasedConfig, lines: Iterator[str]) -> Self:
         return cls(SentencePieceTokenizer.train(config, (marked(line)[0] for line in lines)))
-
-    @property
-    def vocab_size(self) -> int:
-        return self.inner.vocab_size
 
     def encode(self, text: str) -> list[int]:
         return [index for index, _ in self._encoded(text)]
@@ -179,15 +174,6 @@ class CasedTokenizer(Tokenizer):
                 text[start:at] = map(upper_of, text[start:at])
                 start = -1
         return "".join(text)
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return self.inner.pieces(ids)
-
-    def id_of(self, piece: str) -> int:
-        return self.inner.id_of(piece)
-
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
-        return self.inner.resample(ids, rng)
 
     def _save_model(self, directory: Path) -> None:
         self.inner._save_model(directory)

@@ -13,7 +13,7 @@ from pathlib import Path
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.languages.codes import closest, language_of
-from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import UNK_ID, Tokenizer, WrappedTokenizer
 
 SRC, TGT = "{src}", "{tgt}"
 """Stand in a frame for the tags of the two languages."""
@@ -82,22 +82,17 @@ def bare(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer.inner if isinstance(tokenizer, FramedTokenizer) else tokenizer
 
 
-class FramedTokenizer(Tokenizer):
+class FramedTokenizer(WrappedTokenizer):
     """A tokenizer whose texts have the same pieces before and after them."""
 
     def __init__(self, inner: Tokenizer, before: Sequence[str], after: Sequence[str], hidden: Sequence[str]) -> None:
         """`hidden`: further pieces that `decode` leaves out. Raises DragomanError for a piece that is not there."""
-        super().__init__(inner.config)
+        super().__init__(inner.config, inner)
         for piece in (*before, *after):
             if inner.id_of(piece) == UNK_ID:
                 raise Error.UNKNOWN_TOKEN(f"the vocabulary has no {piece!r}, which tells the model a language")
-        self.inner, self.sampling = inner, inner.sampling
         self.before, self.after = [*map(inner.id_of, before)], [*map(inner.id_of, after)]
         self._hidden = {*self.before, *self.after, *map(inner.id_of, hidden)} - {UNK_ID}
-
-    @property
-    def vocab_size(self) -> int:
-        return self.inner.vocab_size
 
     def encode(self, text: str) -> list[int]:
         ids = self.inner.encode(text)
@@ -116,12 +111,6 @@ class FramedTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.inner.decode(index for index in ids if index not in self._hidden)
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return self.inner.pieces(ids)
-
-    def id_of(self, piece: str) -> int:
-        return self.inner.id_of(piece)
 
     def resample(self, ids: list[int], rng: random.Random) -> list[int]:
         first, last = len(self.before), len(ids) - len(self.after)

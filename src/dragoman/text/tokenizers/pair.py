@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from dragoman.config import parse, settings, tag, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_bytes, read_json, write_json
 from dragoman.text.lines import find
-from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
+from dragoman.text.tokenizers.base import SPECIALS, Tokenizer, WrappedTokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.from_files import FromFiles, HubFile, SentencePieceFile, WhitespaceFile
@@ -81,18 +80,14 @@ class MosesConfig:
             raise ValueError("lowercase and truecase: choose one of them")
 
 
-class MosesTokenizer(Tokenizer):
+class MosesTokenizer(WrappedTokenizer):
     """A tokenizer of text that has gone through Moses' scripts."""
 
     config_class = MosesConfig
 
     def __init__(self, config: MosesConfig, inner: Tokenizer, moses: Moses) -> None:
-        super().__init__(replace(config, inner=inner.config))
-        self.inner, self.moses, self.sampling = inner, moses, inner.sampling
-
-    @property
-    def vocab_size(self) -> int:
-        return self.inner.vocab_size
+        super().__init__(replace(config, inner=inner.config), inner)
+        self.moses = moses
 
     def encode(self, text: str) -> list[int]:
         return self.inner.encode(self.moses.before(text))
@@ -104,15 +99,6 @@ class MosesTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.moses.after(self.inner.decode(ids))
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return self.inner.pieces(ids)
-
-    def id_of(self, piece: str) -> int:
-        return self.inner.id_of(piece)
-
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
-        return self.inner.resample(ids, rng)
 
     def _save_model(self, directory: Path) -> None:
         self.inner.save(directory / "inner")
@@ -200,13 +186,13 @@ def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) ->
     singles = singles_of(config)
     if fault := check_spelling(singles, spelling):
         raise Error.CONFLICT(fault)
+    if any(isinstance(one, MosesConfig) for one in (config, *(getattr(config, side, None) for side in ("src", "tgt")))):
+        library()
+    for single in singles:  # libraries before files
+        TOKENIZERS[single.type].check(single)
     for single in singles:
         if isinstance(single, FromFiles):
             single.check()
-        else:
-            TOKENIZERS[single.type].check(single)
-    if any(isinstance(one, MosesConfig) for one in (config, *(getattr(config, side, None) for side in ("src", "tgt")))):
-        library()
 
 
 def source_files(config: TokenizerConfig) -> list[Path]:
