@@ -2,8 +2,8 @@
 
     python tests/words.py [--list] [FOLDER OR FILE ...]
 
-Two kinds: names that say nothing (`found`, `told`, ...: say what it is), and docstrings in which the noun is dropped and
-pointed back at ("that of those of one that ..."): the noun should be said again. `--list` names the places.
+Two kinds: names that say nothing (`found`, `told`, ...: say what it is), and docstrings in which the noun is dropped
+and pointed back at ("that of those of one that ..."): the noun should be said again. `--list` names the places.
 """
 
 import argparse
