@@ -1,5 +1,6 @@
 """Searches that must write given terms, against enumeration."""
 
+import random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.unit.test_search import EOS, PENALTIES, UNK, TableModel, contains, en
 
 from dragoman.decoding import constrained
 from dragoman.decoding.base import DecodingConfig
-from dragoman.decoding.constrained import Prefix, Progress, Terms, allocated
+from dragoman.decoding.constrained import Candidate, Progress, Terms, allocated
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.rules import Ban
 from dragoman.decoding.search import Hypothesis, search
@@ -163,9 +164,19 @@ def test_terms_that_share_tokens_are_told_apart(terms: Terms, ids: tuple[int, ..
     assert holds(list(ids), terms)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_hypothesis_read_token_by_token_is_that_read_at_once(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(300):
+        terms = tuple(tuple(draw.choices([4, 5, 6], k=draw.randint(1, 4))) for _ in range(draw.randint(1, 4)))
+        at = Progress(terms)
+        for token in draw.choices([4, 5, 6, 7], [4, 4, 4, 1], k=draw.randint(1, 14)):
+            at = at.after(token)
+            assert at == constrained._read(terms, at.ids)
+
+
 def test_the_beam_is_divided_among_the_banks() -> None:
-    progress = [Progress(((4, 5),)), Progress(((4, 5),)).after(4), Progress(((4, 5),)).after(4).after(5)]
-    found = [Prefix(-float(i), i, progress[bank]) for i, bank in enumerate([0, 0, 0, 0, 1, 0, 2, 2])]
+    found = [Candidate(-float(i), i, 7, bank) for i, bank in enumerate([0, 0, 0, 0, 1, 0, 2, 2])]
     assert [item.place for item in allocated(found, 6, 2)] == [0, 1, 2, 4, 6, 7]  # bank 1 could not fill its two
     assert [item.place for item in allocated(found, 2, 2)] == [6, 7]
     assert allocated(found, 100, 2) == found

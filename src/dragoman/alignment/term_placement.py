@@ -20,6 +20,7 @@ from dragoman.alignment.attention import attention_links
 from dragoman.alignment.erasure import word_losses
 from dragoman.alignment.links import AlignedPair, token_ids
 from dragoman.cancellation import check
+from dragoman.decoding.base import Hypothesis
 from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.scoring import score
@@ -79,6 +80,14 @@ class _Row(NamedTuple):
     term: Found
 
 
+class _Wish(NamedTuple):
+    """A part, its terms, and those of them that have no place in a free translation."""
+
+    part: Part
+    terms: Sequence[Found]
+    missing: Sequence[Found]
+
+
 # -- translations with their terms ---------------------------------------------------------------------------------
 
 
@@ -130,12 +139,10 @@ def with_terms(
         unique.setdefault(row, {}).setdefault(item.text, item)
     for row, items in unique.items():
         results[row] = list(items.values())
-    for row, lost in missing.items():
-        if lost:
-            left_out = Warning(WarningKind.TERM_LEFT_OUT, _named(lost))
-            results[row] = _searched_for(translator, parts[row], terms[row], lost) or [
-                replace(item, warnings=(*item.warnings, left_out)) for item in results[row]
-            ]
+    wishes = {row: _Wish(parts[row], terms[row], lost) for row, lost in missing.items() if lost}
+    for row, items in _searched_for(translator, wishes).items():
+        left_out = Warning(WarningKind.TERM_LEFT_OUT, _named(wishes[row].missing))
+        results[row] = items or [replace(item, warnings=(*item.warnings, left_out)) for item in results[row]]
     return results
 
 
@@ -182,37 +189,50 @@ def _rescored(
     return results
 
 
-def _searched_for(
-    translator: SearchTranslator, part: Part, terms: Sequence[Found], missing: Sequence[Found]
-) -> list[Translation]:
-    """The translations of a search for the terms that the vocabulary can write, up to MAX_TERM_TOKENS of them, with
-    warnings; none if there is none.
-
-    `missing`: those of them that have no place in a free translation.
-    """
-    encode, decode = translator.tokenizers.tgt.encode_part, translator.tokenizers.tgt.decode
-    writable, room = [], MAX_TERM_TOKENS
-    for term in terms:
-        tokens = encode(term.target)
-        if len(tokens) <= room and decode(tokens) == term.target:
-            writable.append(term)
-            room -= len(tokens)
-    if not writable:
-        return []
+def _searched_for(translator: SearchTranslator, wishes: dict[int, _Wish]) -> dict[int, list[Translation]]:
+    """The translations of each part with those of its terms that the vocabulary can write, up to MAX_TERM_TOKENS of
+    them, and with warnings; none where there is none."""
     settings = translator.decoding
     n_best = min(settings.n_best, settings.beam_size)
     searching = translator.searched_by(None).with_decoding(
         sampling=None, mbr="none", diversity=0.0, diversity_groups=1, n_best=n_best
     )
+    encode = translator.tokenizers.tgt.encode_part
+    writable = {row: _writable(translator, wish.terms) for row, wish in wishes.items()}
+    parts = {
+        row: wish.part._replace(terms=tuple(tuple(encode(term.target)) for term in writable[row]))
+        for row, wish in wishes.items()
+        if writable[row]
+    }
+    results: dict[int, list[Translation]] = {row: [] for row in wishes}
+    for row, found in _free_hypotheses(searching, parts).items():
+        part, _, missing = wishes[row]
+        lost = [term for term in missing if term not in writable[row]]
+        unsure = [] if part.prefix else [term for term in missing if term in writable[row]]
+        named = {WarningKind.TERM_OUT_OF_PLACE: unsure, WarningKind.TERM_LEFT_OUT: lost}
+        warnings = tuple(Warning(kind, _named(of_kind)) for kind, of_kind in named.items() if of_kind)
+        results[row] = [replace(item, warnings=warnings) for item in searching.ranked(found, part)]
+    return results
+
+
+def _writable(translator: SearchTranslator, terms: Sequence[Found]) -> list[Found]:
+    """The terms that the vocabulary can write, as many as may be searched for together."""
+    tokenizer, writable, room = translator.tokenizers.tgt, [], MAX_TERM_TOKENS
+    for term in terms:
+        tokens = tokenizer.encode_part(term.target)
+        if len(tokens) <= room and tokenizer.decode(tokens) == term.target:
+            writable.append(term)
+            room -= len(tokens)
+    return writable
+
+
+def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Part]) -> dict[int, list[Hypothesis]]:
+    """The hypotheses of the parts for which a search finds any: one that has none takes no other with it."""
     try:
-        [found] = searching.free_hypotheses([part._replace(terms=tuple(tuple(encode(t.target)) for t in writable))])
+        return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))
     except DragomanError:
-        return []
-    lost = [term for term in missing if term not in writable]
-    unsure = [] if part.prefix else [term for term in missing if term in writable]
-    named = {WarningKind.TERM_OUT_OF_PLACE: unsure, WarningKind.TERM_LEFT_OUT: lost}
-    warnings = tuple(Warning(kind, _named(of_kind)) for kind, of_kind in named.items() if of_kind)
-    return [replace(item, warnings=warnings) for item in searching.ranked(found, part)]
+        each = [_free_hypotheses(searching, {number: part}) for number, part in parts.items()] if len(parts) > 1 else []
+        return {number: found for one in each for number, found in one.items()}
 
 
 def _named(terms: Sequence[Found]) -> str:

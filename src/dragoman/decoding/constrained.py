@@ -20,6 +20,7 @@ True
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -51,11 +52,18 @@ class Progress:
     written_terms: frozenset[int] = frozenset()
     place: int = 0
     """Number of tokens at the end that begin a term; 0: none."""
+    free: int = 0
+    """Number of tokens at the end that no written term holds."""
+
+    @property
+    def whole(self) -> int:
+        """Number of tokens of the terms that are written to their ends."""
+        return sum(len(self.terms[term]) for term in self.written_terms)
 
     @property
     def written(self) -> int:
         """Number of tokens of the terms that are written: the number of the hypothesis' bank."""
-        return sum(len(self.terms[term]) for term in self.written_terms) + self.place
+        return self.whole + self.place
 
     @property
     def complete(self) -> bool:
@@ -74,10 +82,15 @@ class Progress:
 
     def after(self, token: int) -> "Progress":
         """Where the hypothesis stands with one more token."""
-        ids = (*self.ids, token)
-        if not any(token in term for term in self.terms):
-            return Progress(self.terms, ids, self.written_terms)
-        return _read(self.terms, ids)
+        ids, free, is_open = (*self.ids, token), self.free + 1, self._open()
+        ends = [term for term in is_open if ids[-len(self.terms[term]) :] == self.terms[term]]
+        if not ends:
+            place = _begun([self.terms[term] for term in is_open], ids, free)
+            return Progress(self.terms, ids, self.written_terms, place, free)
+        term = max(ends, key=lambda term: len(self.terms[term]))
+        if len(self.terms[term]) > free:  # it takes tokens of another one, which may stand elsewhere
+            return _read(self.terms, ids)
+        return Progress(self.terms, ids, self.written_terms | {term})
 
     def _open(self) -> list[int]:
         return [term for term in range(len(self.terms)) if term not in self.written_terms]
@@ -94,22 +107,33 @@ def _read(terms: Terms, ids: tuple[int, ...]) -> Progress:
                 taken[start : start + size] = [True] * size
                 written.add(term)
                 break
-    open_terms = [term for number, term in enumerate(terms) if number not in written]
-    longest = max((len(term) for term in open_terms), default=1) - 1
-    for place in range(min(longest, len(ids)), 0, -1):
-        begins = any(len(term) > place and term[:place] == ids[-place:] for term in open_terms)
-        if begins and not any(taken[-place:]):
-            return Progress(terms, ids, frozenset(written), place)
-    return Progress(terms, ids, frozenset(written))
+    free = [*reversed(taken), True].index(True)
+    place = _begun([term for number, term in enumerate(terms) if number not in written], ids, free)
+    return Progress(terms, ids, frozenset(written), place, free)
 
 
-@dataclass(frozen=True)
-class Prefix:
-    """A hypothesis that goes on, one token longer than the one that stood at `place` among those before it."""
+def _begun(terms: Sequence[tuple[int, ...]], ids: tuple[int, ...], free: int) -> int:
+    """The number of tokens at the end of a text, `free` ones at most, that begin one of the terms."""
+    longest = min(max(map(len, terms), default=1) - 1, free)
+    tails = (ids[len(ids) - place :] for place in range(longest, 0, -1))
+    return next((len(tail) for tail in tails if any(term[: len(tail)] == tail for term in terms)), 0)
+
+
+class Prefix(NamedTuple):
+    """A hypothesis that goes on, one token longer than the one that stood at `place` before."""
 
     log_prob: float
     place: int
     progress: Progress
+
+
+class Candidate(NamedTuple):
+    """A hypothesis that may go on: a token behind the prefix at `place`, and the number of its bank."""
+
+    log_prob: float
+    place: int
+    token: int
+    bank: int
 
 
 def beam_for(config: DecodingConfig, terms: Terms) -> int:
@@ -132,6 +156,7 @@ class Sentence:
 
     def __init__(self, terms: Terms, limit: int, config: DecodingConfig, glue: Bool[Tensor, " vocab"] | None) -> None:
         self.config, self.glue = config, glue
+        self.tokens = frozenset(token for term in terms for token in term)
         self.num_tokens = sum(map(len, terms))
         self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
         self.alive = [Prefix(0.0, 0, Progress(terms))]
@@ -146,7 +171,10 @@ class Sentence:
         found = self._candidates(log_probs, length)
         if length > self.config.min_length:
             self._finish(eos_log_probs, found, length)
-        self.alive = allocated(found, self.width, self.num_tokens)
+        self.alive = [
+            Prefix(one.log_prob, one.place, self.alive[one.place].progress.after(one.token))
+            for one in allocated(found, self.width, self.num_tokens)
+        ]
         if length == self.limit and not self.finished:
             self._add([(p.progress.ids, p.log_prob) for p in self.alive if p.progress.complete], length, cut=True)
         return [prefix.place for prefix in self.alive]
@@ -161,7 +189,7 @@ class Sentence:
         best_still_possible = self.alive[0].log_prob / self.config.length_penalty.divisor(self.limit)
         return self.finished[-1].score >= best_still_possible
 
-    def _candidates(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[Prefix]:
+    def _candidates(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[Candidate]:
         """Each prefix' most probable continuations and all that write a term, best first; among equals the better
         prefix, then the smaller id."""
         writes_term = torch.zeros_like(log_probs, dtype=torch.bool)
@@ -175,18 +203,27 @@ class Sentence:
             log_probs = log_probs.masked_fill(ended[:, None] & self.glue, -math.inf)
         likely = log_probs.topk(min(self.width, log_probs.size(1)), dim=1).indices
         places, tokens = writes_term.scatter(1, likely, True).nonzero(as_tuple=True)
-        columns = places.tolist(), tokens.tolist(), log_probs[places, tokens].tolist()
-        found = [
-            Prefix(self.alive[place].log_prob + value, place, self.alive[place].progress.after(token))
-            for place, token, value in zip(*columns, strict=True)
-            if value > -math.inf
-        ]
-        return sorted(found, key=lambda item: -item.log_prob)
+        before = torch.tensor([prefix.log_prob for prefix in self.alive], dtype=torch.float64)
+        totals = before[places.cpu()] + log_probs[places, tokens].double().cpu()
+        totals, order = totals.sort(descending=True, stable=True)
+        wholes = [prefix.progress.whole for prefix in self.alive]
+        room = dict.fromkeys(wholes, self.width)  # of those that end with no token of a term, as many are of use
+        found: list[Candidate] = []
+        for total, place, token in zip(totals.tolist(), places[order].tolist(), tokens[order].tolist(), strict=True):
+            whole = wholes[place]
+            if not total > -math.inf or (token not in self.tokens and not room[whole]):
+                continue
+            if token in self.tokens:
+                found.append(Candidate(total, place, token, self.alive[place].progress.after(token).written))
+            else:
+                room[whole] -= 1
+                found.append(Candidate(total, place, token, whole))
+        return found
 
-    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Prefix], length: int) -> None:
+    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Candidate], length: int) -> None:
         """Keep the hypotheses that end here: they hold all terms, and among the continuations that do so their `</s>`
         is one of the best `beam_size`. At the last moment each may end."""
-        complete = [item.log_prob for item in found if item.progress.complete]
+        complete = [item.log_prob for item in found if item.bank == self.num_tokens]
         ends = [
             (prefix.progress.ids, prefix.log_prob + value)
             for prefix, value in zip(self.alive, eos_log_probs, strict=True)
@@ -267,14 +304,14 @@ def constrained_search(
     return [sentence.finished for sentence in sentences]
 
 
-def allocated(found: Sequence[Prefix], width: int, num_tokens: int) -> list[Prefix]:
+def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
     """Divide a beam among the banks 0 to `num_tokens`: an equal share for each, what is over for the furthest one.
 
     What a bank cannot fill goes to the best of all that are left. `found` is ordered, best first, and so is the result.
     """
     banks: list[list[int]] = [[] for _ in range(num_tokens + 1)]
     for rank, item in enumerate(found):
-        banks[item.progress.written].append(rank)
+        banks[item.bank].append(rank)
     share = width // len(banks)
     shares = [share] * num_tokens + [width - share * num_tokens]
     chosen = {rank for bank, size in zip(banks, shares, strict=True) for rank in bank[:size]}

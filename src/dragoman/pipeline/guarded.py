@@ -219,6 +219,7 @@ class GuardedTranslator:
         ]
         if not self.guard:
             return found
+        poor: list[int] = []
         for row, of_sentence in enumerate(found):
             best = min(of_sentence, key=lambda item: len(item.warnings))
             if best is not of_sentence[0]:
@@ -226,24 +227,26 @@ class GuardedTranslator:
                     replace(best, warnings=(*best.warnings, Warning(WarningKind.NOT_THE_FIRST))),
                     *of_sentence,
                 ]
-            elif best.warnings and (again := self._searched_again(sentences[row], len(best.warnings))):
-                found[row] = [again, *of_sentence]
+            elif best.warnings:
+                poor.append(row)
+        for row, again in zip(poor, self._searched_again([sentences[row] for row in poor]), strict=True):
+            other = [self._with_warnings(sentences[row], item) for item in again[:1]]
+            if other and len(other[0].warnings) < len(found[row][0].warnings):
+                changed = replace(other[0], warnings=(*other[0].warnings, Warning(WarningKind.SEARCHED_AGAIN)))
+                found[row] = [changed, *found[row]]
         return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
+
+    def _searched_again(self, sentences: Sequence[str]) -> list[list[Translation]]:
+        """The translations of a search without repetitions; none for a sentence for which it finds nothing."""
+        try:
+            return self._again.n_best(sentences)
+        except DragomanError:  # of one sentence: it takes no other with it
+            return [self._searched_again([src])[0] for src in sentences] if len(sentences) > 1 else [[]]
 
     def _without_strays(self, src: str, item: Translation) -> Translation:
         """A translation without pieces of codes where its source has none."""
         stray = self.has_learnt_codes and "⟦" in item.text and "⟦" not in src
         return replace(item, text=plain_text(item.text)) if stray else item
-
-    def _searched_again(self, src: str, num_warnings: int) -> Translation | None:
-        """A translation without repetitions that has fewer warnings; None: there is none."""
-        try:
-            other = self._with_warnings(src, self._again.n_best([src])[0][0])
-        except DragomanError:  # nothing is found without repetitions
-            return None
-        if len(other.warnings) >= num_warnings:
-            return None
-        return replace(other, warnings=(*other.warnings, Warning(WarningKind.SEARCHED_AGAIN)))
 
     def _with_warnings(self, src: str, item: Translation) -> Translation:
         check()
