@@ -72,9 +72,10 @@ def begin(
     longest = _room(model, read)
     max_lengths = max_lengths if longest is None else max_lengths.clamp(max=longest)
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
-    # The last sentence again, until the rows of the encoder are a multiple of ROW_MULTIPLE; and those of a step, where
-    # the model does not see to that.
-    rows = torch.arange(padded(batch, rows_per_slot=1), device=src.device).clamp(max=batch - 1)
+    # The last sentence again, until the vectors that are multiplied at once are a multiple of ROW_MULTIPLE; and the rows
+    # of a step, where the model does not see to that.
+    width = src.size(1) if model.reads_at_once else 1
+    rows = torch.arange(padded(batch, rows_per_slot=width), device=src.device).clamp(max=batch - 1)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
     before = None if read is None else read[rows, :-1]  # the last is what the first step goes on from
     state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot, before)

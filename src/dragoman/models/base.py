@@ -18,7 +18,7 @@ from dragoman.errors import Error
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
 ROW_MULTIPLE = 8
-"""The encoder and every step see a multiple of this many rows. With others a CPU's matrix products may round the last
+"""The encoder and every step see a multiple of this many vectors. With others a CPU's matrix products may round the last
 rows differently (measured in float32), and a translation would depend on what is translated beside it."""
 
 
@@ -69,6 +69,9 @@ class Seq2SeqModel(nn.Module, ABC):
     tgt_vocab_size: int
     max_target_length: int | None = None
     """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
+    reads_at_once: bool = False
+    """True if the products of `encode` and of `start_search` are those of all positions at once: then the width of a
+    batch may make up the multiple of ROW_MULTIPLE, else its rows have to."""
     alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head) that was trained to align, if any was.
 
     @abstractmethod

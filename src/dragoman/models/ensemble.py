@@ -42,6 +42,7 @@ class Ensemble(Seq2SeqModel):
         self.src_vocab_size, self.tgt_vocab_size = first.src_vocab_size, first.tgt_vocab_size
         limits = [model.max_target_length for model in models if model.max_target_length is not None]
         self.max_target_length = min(limits, default=None)
+        self.reads_at_once = all(model.reads_at_once for model in models)
 
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> tuple[Any, ...]:
         return tuple(model.encode(src, src_mask) for model in self.models)
