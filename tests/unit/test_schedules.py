@@ -9,6 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch.optim import lr_scheduler
 
+from dragoman.tasks.announcement import never_falls
 from dragoman.training.schedules import (
     ConstantConfig,
     CosineConfig,
@@ -19,7 +20,6 @@ from dragoman.training.schedules import (
     PolynomialConfig,
     Schedule,
     TriStageConfig,
-    never_falls,
 )
 
 WITH_WARM_UP = [

@@ -140,9 +140,9 @@ def with_terms(
     for row, items in unique.items():
         results[row] = list(items.values())
     wishes = {row: _Wish(parts[row], terms[row], lost) for row, lost in missing.items() if lost}
-    for row, items in _searched_for(translator, wishes).items():
+    for row, forced in (_searched_for(translator, wishes) if wishes else {}).items():
         left_out = Warning(WarningKind.TERM_LEFT_OUT, _named(wishes[row].missing))
-        results[row] = items or [replace(item, warnings=(*item.warnings, left_out)) for item in results[row]]
+        results[row] = forced or [replace(item, warnings=(*item.warnings, left_out)) for item in results[row]]
     return results
 
 

@@ -1,6 +1,7 @@
 """Step 8: encode once and search. The one door to the searches: `search` for one batch, `begin` and `search_together`
 for several."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -20,7 +21,7 @@ from dragoman.decoding.rows import padded
 from dragoman.decoding.rules import Rule
 from dragoman.decoding.sample_search import sample_search
 from dragoman.errors import Error
-from dragoman.models.base import Seq2SeqModel
+from dragoman.models.base import DecoderState, Seq2SeqModel
 
 
 def search(
@@ -72,19 +73,11 @@ def begin(
     longest = _room(model, read)
     max_lengths = max_lengths if longest is None else max_lengths.clamp(max=longest)
     wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
-    # The last sentence again, until the vectors that are multiplied at once are a multiple of ROW_MULTIPLE; and the rows
-    # of a step, where the model does not see to that.
-    width = src.size(1) if model.reads_at_once else 1
-    rows = torch.arange(padded(batch, rows_per_slot=width), device=src.device).clamp(max=batch - 1)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
-    before = None if read is None else read[rows, :-1]  # the last is what the first step goes on from
-    state = model.start_search(model.encode(src[rows], src_mask[rows]), rows_per_slot, before)
-    num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
-    if num_slots < len(rows):
-        state = state.reorder(torch.arange(num_slots, device=src.device))
-    spare, limits, all_rules = num_slots - batch, max_lengths[rows[:num_slots]], config.rules(rules)
+    state, rows = _started(model, src, src_mask, rows_per_slot, read)
+    spare, limits, all_rules = len(rows) - batch, max_lengths[rows], config.rules(rules)
     begun = (state, wanted, limits, spare, all_rules)
-    last = None if read is None else read[rows[:num_slots], -1]
+    last = None if read is None else read[rows, -1]
     if config.sampling is not None:
         if terms is not None:
             raise Error.CONFLICT("terms that a translation must hold are searched for, not drawn", "leave the sampling")
@@ -113,6 +106,27 @@ def _without_penalty(found: list[list[Hypothesis]], penalty: float) -> list[list
         [replace(item, log_prob=item.log_prob + penalty * (len(item.ids) + (not item.cut))) for item in of_sentence]
         for of_sentence in found
     ]
+
+
+def _started(
+    model: Seq2SeqModel,
+    src: Int[Tensor, "batch src_len"],
+    src_mask: Bool[Tensor, "batch src_len"],
+    rows_per_slot: int,
+    read: Int[Tensor, "batch read_len"] | None,
+) -> tuple[DecoderState, Int[Tensor, " slots"]]:
+    """(the state before the first step, the sentence of each slot: the last one again for spare slots)."""
+    batch = src.size(0)
+    before = 0 if read is None else read.size(1) - 1  # the first step goes on from the last token
+    # The last sentence again, until the vectors that are multiplied at once are a multiple of ROW_MULTIPLE.
+    width = math.gcd(src.size(1), before) if model.reads_at_once else 1
+    rows = torch.arange(padded(batch, rows_per_slot=width), device=src.device).clamp(max=batch - 1)
+    memory = model.encode(src[rows], src_mask[rows])
+    state = model.start_search(memory, rows_per_slot, None if read is None else read[rows, :-1])
+    num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
+    if num_slots < len(rows):
+        state = state.reorder(torch.arange(num_slots, device=src.device))
+    return state, rows[:num_slots]
 
 
 def _room(model: Seq2SeqModel, read: Int[Tensor, "batch read_len"] | None) -> int | None:

@@ -18,8 +18,8 @@ from dragoman.errors import Error
 from dragoman.nn.embeddings import OutputProjection, TokenEmbedding
 
 ROW_MULTIPLE = 8
-"""The encoder and every step see a multiple of this many vectors. With others a CPU's matrix products may round the last
-rows differently (measured in float32), and a translation would depend on what is translated beside it."""
+"""The encoder and every step multiply a multiple of this many vectors. With others a CPU's products may round the last
+vectors differently (measured in float32), and a translation would depend on what is translated beside it."""
 
 
 SourceIds = Int[Tensor, "batch src_len"]
@@ -70,8 +70,8 @@ class Seq2SeqModel(nn.Module, ABC):
     max_target_length: int | None = None
     """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
     reads_at_once: bool = False
-    """True if the products of `encode` and of `start_search` are those of all positions at once: then the width of a
-    batch may make up the multiple of ROW_MULTIPLE, else its rows have to."""
+    """True if `encode` and `start_search` multiply all positions at once: then their number is to be a multiple of
+    ROW_MULTIPLE, else that of rows."""
     alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head) that was trained to align, if any was.
 
     @abstractmethod

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from dragoman.config import Field, settings
 from dragoman.models.base import (
@@ -174,16 +173,12 @@ class Transformer(Seq2SeqModel):
         self, memory: TransformerMemory, rows_per_sentence: int, read: TargetIds | None = None
     ) -> TransformerState:
         state = self.start(memory)
-        if read is not None and not all(isinstance(cache, KVCache) for cache in state.past):
-            state = super().start_search(memory, rows_per_sentence, read)
-        elif read is not None:
-            width = read.size(1) + -read.size(1) % ROW_MULTIPLE  # no token sees those behind it, which are cut off
-            width = min(width, self.max_target_length or width)
-            x, past = self.tgt_embedding(F.pad(read, (0, width - read.size(1)))), list[DecodingCache]()
-            causal_mask = masks.causal_mask(width, read.device)
+        if read is not None:
+            x, past = self.tgt_embedding(read), list[DecodingCache]()
+            causal_mask = masks.causal_mask(read.size(1), read.device)
             for layer, cache, keys in zip(self.decoder_layers, state.past, state.memory, strict=True):
                 x, caches = layer.decode_step(x, [cache], causal_mask, [(keys, state.memory_mask)])
-                past += [filled.cut(read.size(1)) for filled in caches]
+                past += caches
             state = replace(state, past=tuple(past))
         if rows_per_sentence > MAX_SHARING:
             return state

@@ -66,10 +66,6 @@ class KVCache:
     def num_rows(self) -> int:
         return self.key.size(0)
 
-    def cut(self, length: int) -> "KVCache":
-        """Those of the first positions."""
-        return KVCache(self.key[:, :, :length].contiguous(), self.value[:, :, :length].contiguous())
-
     def appended(self, new: "KVCache") -> "KVCache":
         return KVCache(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
 

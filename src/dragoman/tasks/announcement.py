@@ -11,7 +11,6 @@ from dragoman.models.base import count_parameters
 from dragoman.progress import clock, say, size_text
 from dragoman.training.loop import Trainer
 from dragoman.training.preflight import Estimate
-from dragoman.training.schedules import never_falls
 from dragoman.version import __version__, commit
 
 COMPILED = {"none": "", "layers": ", layers compiled", "graphs": ", layers compiled and recorded as CUDA graphs"}
@@ -79,3 +78,13 @@ def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, 
         f"({1000 * took.seconds_per_step:,.0f} ms a step{load}), {size_text(took.peak_bytes)} of memory, "
         f"{size_text(took.disk_bytes)} on disk"
     )
+
+
+def never_falls(schedule: Any, max_steps: int) -> str:
+    """A line that says so where a warm-up, with the steps at its peak, lasts as long as the training; else nothing."""
+    rising, held = getattr(schedule, "warmup_steps", 0), getattr(schedule, "hold_steps", 0)
+    if not rising + held or rising + held < max_steps:
+        return ""
+    ends = "rising" if rising >= max_steps else "at its peak"
+    names = " and ".join(["warmup_steps"] * bool(rising) + ["hold_steps"] * bool(held))
+    return f"training.schedule: the rate is still {ends} after the {max_steps:,} steps; {names} are {rising + held:,}"

@@ -38,16 +38,6 @@ def warm_up(step: float, warmup_steps: int) -> float:
     return min(1.0, step / warmup_steps) if warmup_steps else 1.0
 
 
-def never_falls(schedule: Any, max_steps: int) -> str:
-    """A line that says so where a warm-up, with the steps at its peak, lasts as long as the training; else nothing."""
-    rising, held = getattr(schedule, "warmup_steps", 0), getattr(schedule, "hold_steps", 0)
-    if not rising + held or rising + held < max_steps:
-        return ""
-    ends = "rising" if rising >= max_steps else "at its peak"
-    names = " and ".join(["warmup_steps"] * bool(rising) + ["hold_steps"] * bool(held))
-    return f"training.schedule: the rate is still {ends} after the {max_steps:,} steps; {names} are {rising + held:,}"
-
-
 @settings
 class NoamConfig(_Fixed):
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)."""

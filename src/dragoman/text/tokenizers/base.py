@@ -135,27 +135,6 @@ class Tokenizer(ABC):
         return cls._load_model(settings_io.parse(cls.config_class, read_json(path, dict), source=str(path)), directory)
 
 
-class WrappedTokenizer(Tokenizer):
-    """A tokenizer around another, with its ids and pieces."""
-
-    def __init__(self, config: Any, inner: Tokenizer) -> None:
-        super().__init__(config)
-        self.inner, self.sampling = inner, inner.sampling
-
-    @property
-    def vocab_size(self) -> int:
-        return self.inner.vocab_size
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return self.inner.pieces(ids)
-
-    def id_of(self, piece: str) -> int:
-        return self.inner.id_of(piece)
-
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
-        return self.inner.resample(ids, rng)
-
-
 class Vocabulary:
     """Pieces by id, the specials first; a piece that is spelled like a special is never looked up as one."""
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.languages.codes import closest, language_of
-from dragoman.text.tokenizers.base import UNK_ID, Tokenizer, WrappedTokenizer
+from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.text.tokenizers.wrapped import WrappedTokenizer
 
 SRC, TGT = "{src}", "{tgt}"
 """Stand in a frame for the tags of the two languages."""

@@ -15,7 +15,7 @@ from dragoman.config import parse, settings, tag, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_bytes, read_json, write_json
 from dragoman.text.lines import find
-from dragoman.text.tokenizers.base import SPECIALS, Tokenizer, WrappedTokenizer
+from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.from_files import FromFiles, HubFile, SentencePieceFile, WhitespaceFile
@@ -28,6 +28,7 @@ from dragoman.text.tokenizers.subword_nmt import SubwordNmtConfig, SubwordNmtTok
 from dragoman.text.tokenizers.symbols import check_spelling
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 from dragoman.text.tokenizers.words import WordsConfig, WordsTokenizer
+from dragoman.text.tokenizers.wrapped import WrappedTokenizer
 
 
 def _kind(value: Any) -> Any:
