@@ -111,8 +111,7 @@ class DecodingConfig:
         return self.beam_size if self.sampling is None else self.sampling.samples
 
     def rules(self, others: Sequence[Rule] = ()) -> list[Rule]:
-        """The rules that these settings ask for, and others before the word penalty, which is last: what a translation
-        has to begin with pays it, too."""
+        """The rules that these settings ask for, and others before the last one, which looks at their choices too."""
         rules: list[Rule] = []
         if self.repetition_penalty > 1.0:
             rules.append(RepetitionPenalty(self.repetition_penalty))

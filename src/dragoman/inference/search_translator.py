@@ -15,7 +15,6 @@ from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.beam import BeamStep
-from dragoman.decoding.constrained import rows_for
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Ban, BeginWith, Rule, ngrams
@@ -281,11 +280,10 @@ class SearchTranslator:
         results: list[list[Hypothesis]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
-        # So too are beams of sentences with terms equally wide, and what is read before translations equally long.
-        counts = [(rows_for(self.decoding, [part.terms]) if part.terms else 0, len(part.read)) for part in parts]
+        forms = [part.form(self.decoding) for part in parts]
         batches = []
-        for count in sorted(set(counts), reverse=True):
-            chosen = [row for row in range(len(parts)) if counts[row] == count]
+        for form in sorted(set(forms), reverse=True):
+            chosen = [row for row in range(len(parts)) if forms[row] == form]
             for places in even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
         # They begin in this order, the longest sentences first, so that no thread is left with them at the end.

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dragoman.decoding.constrained import Terms
+from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.constrained import Terms, rows_for
 from dragoman.quality.warnings import Warning
 
 
@@ -44,6 +45,11 @@ class Part(NamedTuple):
     """Sequences of tokens that its translation does not hold."""
     read: tuple[int, ...] = ()
     """Tokens that stand before its translation, and are no part of it: those of the sentences before."""
+
+    def form(self, config: DecodingConfig) -> tuple[int, int]:
+        """What the parts of a batch have in common: the rows of a beam with terms, and the tokens that are read before
+        the translation."""
+        return rows_for(config, [self.terms]) if self.terms else 0, len(self.read)
 
 
 Ids = tuple[list[int], list[int]]

@@ -69,9 +69,7 @@ class Seq2SeqModel(nn.Module, ABC):
     tgt_vocab_size: int
     max_target_length: int | None = None
     """Limit of target tokens, `</s>` included, that every search keeps; None: no limit. [tokens]"""
-    reads_at_once: bool = False
-    """True if `encode` and `start_search` multiply all positions at once: then their number is to be a multiple of
-    ROW_MULTIPLE, else that of rows."""
+    reads_at_once: bool = False  #: True if `encode` and `start_search` multiply all positions at once, not row by row.
     alignment_head: tuple[int, int] | None = None  #: The (decoder layer, head) that was trained to align, if any was.
 
     @abstractmethod
