@@ -2,16 +2,15 @@
 
     python benchmarks/learnt_speed.py RUN LINES [--count 200] [--times 3]
 
-Each line is translated as it is, with a tag around its middle words, with a glossary of frequent words, with a memory
-that has each line with another word in it, and with all of them; a run that has learnt to read the sentences before
-(`corpus.context`) translates the lines as documents of ten, too. In turn, after a first time that does not count.
-Times are of the processor: of the search (`SearchTranslator.hypotheses`), and of all that stands beside it.
+Each line is translated as it is, with a tag around its middle words, with a glossary of the longest word of each line,
+with a memory that has each line with another word in it, and with all of them; a run that has learnt to read the
+sentences before (`corpus.context`) translates the lines as documents of ten, too. In turn, after a first time that does
+not count. Times are of the processor: of the search (`SearchTranslator.hypotheses`), and of all that stands beside it.
 """
 
 import argparse
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,8 @@ from dragoman.text.lines import read_lines
 
 PAGE_LINES = 10
 """Lines of a document."""
-TERMS = 50
-"""Words of the glossary, at most: the most frequent ones of five letters or more."""
+SHORTEST = 5
+"""Letters of a term, at least."""
 
 
 @dataclass
@@ -49,9 +48,14 @@ def with_tag(line: str) -> str:
     return " ".join([*words[:start], f"<b>{' '.join(words[start:end])}</b>", *words[end:]])
 
 
-def frequent_words(lines: Sequence[str]) -> list[str]:
-    counts = Counter(word for line in lines for word in line.split() if len(word) >= 5 and word.isalpha())
-    return [word for word, _ in counts.most_common(TERMS)]
+def longest_words(lines: Sequence[str]) -> list[str]:
+    """The longest word of each line, each once.
+
+    >>> longest_words(["open the spreadsheet", "close it", "the spreadsheet"])
+    ['spreadsheet', 'close']
+    """
+    each = [max((word for word in line.split() if word.isalpha()), key=len, default="") for line in lines]
+    return list(dict.fromkeys(word for word in each if len(word) >= SHORTEST))
 
 
 def other_lines(lines: Sequence[str]) -> list[str]:
@@ -65,9 +69,9 @@ def other_lines(lines: Sequence[str]) -> list[str]:
 
 def ways(translator: Translator, lines: Sequence[str]) -> dict[str, tuple[Translator, list[str]]]:
     """The translator and the lines of each row."""
-    words = frequent_words(lines)
-    said = translator.translate(words)
-    glossary = Glossary({word: target for word, target in zip(words, said, strict=True) if target.strip()})
+    words = longest_words(lines)
+    targets = translator.translate(words)
+    glossary = Glossary({word: target for word, target in zip(words, targets, strict=True) if target.strip()})
     memory = TranslationMemory(
         list(zip(other_lines(lines), translator.translate(list(lines)), strict=True)), translator.languages or ("", "")
     )
@@ -123,6 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     lines = [line for line in read_lines(options.lines) if len(line.split()) > 2][: options.count]
     rows = ways(Translator.load(options.run, device="cpu"), lines)
+    glossary = rows["terms"][0].pipeline.own.glossary
+    assert glossary is not None
+    print(f"{sum(len(glossary.find(line)) for line in lines) / len(lines):.1f} terms a line\n")
     clocks: dict[str, list[Clock]] = {name: [] for name in rows}
     for number in range(options.times + 1):
         for name, (translator, texts) in rows.items():

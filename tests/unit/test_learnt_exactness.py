@@ -160,10 +160,11 @@ def test_a_shortlist_has_the_pieces_that_plain_pairs_lack(plain: dragoman.Transl
 
 def test_the_benchmark_of_speed_has_lines_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark = script("benchmarks/learnt_speed.py")
+    assert benchmark.longest_words(["open the spreadsheet", "close it", "the spreadsheet"]) == ["spreadsheet", "close"]
     assert benchmark.other_lines(["a b c", "d e f"]) == ["a e c", "d b f"]
     (tmp_path / "lines").write_text("open the window now.\nprint the page now.\n", encoding="utf-8")
     benchmark.main([str(RUN), str(tmp_path / "lines"), "--times", "1"])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[4:]]
     assert [row[0] for row in rows] == ["| plain", "| codes", "| terms", "| a match", "| all"]
     assert all(float(row[1]) > 0 and float(row[2]) > 0 for row in rows)
 
