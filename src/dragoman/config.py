@@ -203,13 +203,13 @@ def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> l
         return [overrides] if overrides else []
     if not isinstance(overrides, Mapping):
         return list(overrides)
-    found = []
+    assignments = []
     for key, value in overrides.items():
         if isinstance(value, Mapping) and value:
-            found += [f"{key}.{inner}" for inner in as_overrides(value)]
+            assignments += [f"{key}.{inner}" for inner in as_overrides(value)]
         else:
-            found.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
-    return found
+            assignments.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
+    return assignments
 
 
 def _place(data: dict[str, Any], parents: Sequence[str], text: str) -> Any:
@@ -338,14 +338,14 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> l
     >>> changes({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
     [('a.c', 2, 3)]
     """
-    found: list[tuple[str, Any, Any]] = []
+    differences: list[tuple[str, Any, Any]] = []
     for key in dict.fromkeys([*old, *new]):
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += changes(before, after, f"{path}{key}.")
+            differences += changes(before, after, f"{path}{key}.")
         elif before != after:
-            found.append((f"{path}{key}", before, after))
-    return found
+            differences.append((f"{path}{key}", before, after))
+    return differences
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)

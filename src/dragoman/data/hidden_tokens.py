@@ -65,9 +65,9 @@ def hide(inputs: TextInputs, rows: IntArray, hiding: HidingConfig, vocab_size: i
     places = torch.arange(width)
     text = places < lengths
     first = (uniform[:, 0].masked_fill(~text, 2.0)).argmin(dim=1, keepdim=True)
-    asked = ((uniform[:, 0] < hiding.share) | (places == first)) & text
-    hidden = asked & (uniform[:, 1] < hiding.hidden)
-    other = asked & ~hidden & (uniform[:, 1] < hiding.hidden + hiding.random)
+    guessed = ((uniform[:, 0] < hiding.share) | (places == first)) & text
+    hidden = guessed & (uniform[:, 1] < hiding.hidden)
+    other = guessed & ~hidden & (uniform[:, 1] < hiding.hidden + hiding.random)
     words = len(SPECIALS) + (uniform[:, 2] * (vocab_size - len(SPECIALS))).long()
     shown = torch.where(other, words, ids.masked_fill(hidden, HIDDEN_ID))
-    return GapBatch(shown, mask, ids, asked, int(asked.sum()), int(mask.sum()), np.asarray(rows))
+    return GapBatch(shown, mask, ids, guessed, int(guessed.sum()), int(mask.sum()), np.asarray(rows))

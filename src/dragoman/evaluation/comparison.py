@@ -88,8 +88,8 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Of the last word for a script: worse if one is worse, better if all are better, else undecided."""
-        found = {pair.verdict for pair in self.pairs}
-        return "worse" if "worse" in found else "better" if found == {"better"} else "undecided"
+        verdicts = {pair.verdict for pair in self.pairs}
+        return "worse" if "worse" in verdicts else "better" if verdicts == {"better"} else "undecided"
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, for a program."""

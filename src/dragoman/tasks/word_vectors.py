@@ -37,7 +37,7 @@ def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: Vecto
     words = [
         list(dict.fromkeys((word, word.removeprefix(WORD_START)))) for word in (one.strip(JOINER) for one in pieces)
     ]
-    found = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
-    of_pieces = {row: [found[word] for word in of_piece if word in found] for row, of_piece in enumerate(words)}
+    by_word = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
+    of_pieces = {row: [by_word[word] for word in of_piece if word in by_word] for row, of_piece in enumerate(words)}
     embedding.load_vectors({row: known[0] for row, known in of_pieces.items() if known})
     embedding.embedding.weight.requires_grad_(not vectors.freeze)

@@ -101,9 +101,9 @@ class MaskedLanguageModellingTask(Planned):
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
-        found = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
-        metrics = {"loss": found.loss, "perplexity": found.perplexity, "accuracy": found.accuracy}
-        return Validation(-found.loss, metrics, self.samples())
+        scores = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
+        metrics = {"loss": scores.loss, "perplexity": scores.perplexity, "accuracy": scores.accuracy}
+        return Validation(-scores.loss, metrics, self.samples())
 
     def samples(self) -> list[dict[str, str]]:
         """A few lines with hidden tokens, the guesses in their places, and the lines as they were."""
@@ -112,13 +112,13 @@ class MaskedLanguageModellingTask(Planned):
             return []
         batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
         guesses = self.filler.guesses(batch.ids, batch.mask)
-        tokenizer, found = self.filler.tokenizer, []
+        tokenizer, samples = self.filler.tokenizer, []
         for row in range(len(rows)):
             real = int(batch.mask[row].sum()) - 1
             filled = torch.where(batch.asked[row], guesses[row], batch.ids[row])[:real].tolist()
             pieces = tokenizer.pieces(batch.ids[row, :real].tolist())
-            asked = batch.asked[row, :real].tolist()
-            shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, asked, strict=True))
+            guessed = batch.asked[row, :real].tolist()
+            shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, guessed, strict=True))
             readable = [index for index in filled if index >= len(SPECIALS)]
-            found.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
-        return found
+            samples.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
+        return samples
