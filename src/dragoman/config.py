@@ -47,7 +47,7 @@ MAX_NODES = 100_000
 MAX_FINDINGS = 10
 """Faults of settings that one error lists."""
 MAX_PLACES = 3
-"""Settings of one name that a hint lists; of more it lists none."""
+"""Settings of the same name that a hint lists; where there are more, it lists none."""
 
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
@@ -291,7 +291,7 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
 
 
 def changed(value: T, changes: Mapping[str, Any], source: str) -> T:
-    """Settings with some of their fields changed; errors as those of `parse`."""
+    """Settings with some of their fields changed; errors are as in `parse`."""
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
     return parse(type(value), {**fields, **changes}, source)
 

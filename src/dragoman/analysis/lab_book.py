@@ -23,7 +23,7 @@ from dragoman.runs.directory import CONFIG
 from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 DEEPEST = 4
-"""Folders below the one that is searched."""
+"""Levels of folders below the searched folder, at most."""
 LEFT_OUT = ("run_dir", "device", "workers")
 """Settings that say nothing about the experiment."""
 SCORES = ("bleu", "chrf", "ter", "accuracy", "macro_f1", "bits_per_character", "loss")
@@ -98,7 +98,7 @@ def entry_of(path: Path) -> Entry:
         for name in SCORES:
             if (value := _number(test.get(name))) is not None:
                 scores[f"{test['name']} {name}"] = value
-        signatures |= {f"{test['name']} {name}": str(signature) for name, signature in (test.get("signatures") or {}).items()}
+        signatures |= {f"{test['name']} {name}": str(text) for name, text in (test.get("signatures") or {}).items()}
     return Entry(path, facts, settings, scores, signatures)
 
 

@@ -25,9 +25,9 @@ def calibrate(
 
     Example: dragoman calibrate runs/mine
     """
-    calibration = calibrated(run, src, ref, which, device)
-    typer.echo(f"calibrated on {calibration.lines:,} lines with references, {calibration.checkpoint}")
+    fitted = calibrated(run, src, ref, which, device)
+    typer.echo(f"calibrated on {fitted.lines:,} lines with references, {fitted.checkpoint}")
     typer.echo(
-        f"expected calibration error of words {100 * calibration.word_ece:.1f} %, of lines {100 * calibration.line_ece:.1f} %"
+        f"expected calibration error of words {100 * fitted.word_ece:.1f} %, of lines {100 * fitted.line_ece:.1f} %"
     )
     typer.echo(run / FILE)

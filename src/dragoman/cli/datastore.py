@@ -46,8 +46,8 @@ def datastore(
     typer.echo(f"{config.tokens:,} tokens of {config.pairs:,} pairs in {folder}")
     if config.reach:
         typer.echo(
-            f"{config.k} neighbours, weight {config.weight} at no distance, 0 from {config.reach:.3g} on: looked up among "
-            f"the others, corrections have {config.nats_with:.4f} nats a token with it, {config.nats:.4f} without"
+            f"{config.k} neighbours, weight {config.weight} at no distance, 0 from {config.reach:.3g} on: looked up "
+            f"among the others, corrections have {config.nats_with:.4f} nats a token with it, {config.nats:.4f} without"
         )
         return
     if config.weight:

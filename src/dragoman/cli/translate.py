@@ -359,7 +359,7 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     lines_in_doubt, with_matches, split_reported = 0, 0, options.split != "auto"
     with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
         for results in _translated(pipeline, chunks, options, lines):
-            if not split_reported and pipeline.sentences and any(len(translation.sentences) > 1 for _, translation in results):
+            if not split_reported and pipeline.sentences and any(len(one.sentences) > 1 for _, one in results):
                 say(SPLIT)
                 split_reported = True
             for src, translation in results:

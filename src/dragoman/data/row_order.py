@@ -117,8 +117,8 @@ def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[Int
 
 
 def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], path: Path | None) -> IntArray:
-    """The rows with those of equal lengths in a random order: by `words`, 64 random bits for each, of which the upper
-    half counts. In the file `path`, if there is one."""
+    """The rows, in a random order where their lengths are equal: by `words`, 64 random bits for each row. The upper
+    half of the bits counts. In the file `path`, if there is one."""
 
     def fill(out: IntArray) -> None:
         for first, last in _runs(groups):

@@ -2,7 +2,7 @@
 
 cp = beta * sum over source positions i of log(min(sum over target positions j of a_ij, 1)), Wu et al. 2016, "Google's
 Neural Machine Translation System", eq. 14. It is never positive, and 0 where every position got all the attention of
-one step. The weights are those of `cross_attention`, those of `</s>` among them.
+one step. The weights a_ij come from `cross_attention`, the weights of `</s>` too.
 """
 
 import dataclasses

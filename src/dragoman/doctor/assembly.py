@@ -342,10 +342,10 @@ def _without_tags(src: str, tgt: str) -> tuple[str, str]:
     """
     tags = [_tags(text) for text in (src, tgt)]
     bare = [src, tgt]
-    own, others = (sorted(name for _, name in side_tags if name.strip("</").lower() not in _LOOKS) for side_tags in tags)
+    own, others = (sorted(name for _, name in marks if name.strip("</").lower() not in _LOOKS) for marks in tags)
     if own == others:
-        for side, side_tags in enumerate(tags):
-            for (start, end), name in reversed(side_tags):
+        for side, marks in enumerate(tags):
+            for (start, end), name in reversed(marks):
                 between = " " if name.strip("</").lower() in _ALONE else ""
                 bare[side] = bare[side][:start] + between + bare[side][end:]
     return unescaped(bare[0]), unescaped(bare[1])
@@ -375,7 +375,7 @@ def _tags(text: str) -> list[tuple[tuple[int, int], str]]:
 def _fault(src: str, tgt: str) -> str:
     """The reason why a pair teaches nothing or something wrong; "" for a good one."""
     placeholders = [spans(_OLD_QUOTES.sub(r"'\1'", text)) for text in (src, tgt)]
-    words = [_without(text, text_placeholders) for text, text_placeholders in zip((src, tgt), placeholders, strict=True)]
+    words = [_without(text, places) for text, places in zip((src, tgt), placeholders, strict=True)]
     if not all(any(map(str.isalpha, text)) for text in words):
         return "no words"
     if src == tgt:
@@ -522,7 +522,7 @@ def _documents_held_out(sizes: Counter[str], held_out: int) -> dict[str, str] | 
 
 
 def _new(rows: list[Row], taken: set[str], assembly: Assembly, held_out: int) -> list[Row]:
-    """The rows whose sides are not in training, nor in an earlier split; `wanted` of them at most."""
+    """The rows whose sides are not in training, nor in an earlier split; `held_out` of them at most."""
     kept = []
     for row in rows:
         texts = near_key(row.src), near_key(row.tgt)

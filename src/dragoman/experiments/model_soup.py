@@ -1,8 +1,8 @@
-"""One model of several: the mean of the weights of runs that began alike.
+"""A model made of several: the mean of the weights of runs that began alike.
 
-Runs that were trained on from the weights of one (`--init-from`), with other seeds or on other text, end near each
-other, and the mean of their weights can translate better than each of them, at the cost of one (Wortsman et al. 2022,
-"Model soups"). Runs that began apart have no such mean: theirs says nothing, and `--ensemble` is for them.
+Runs that were trained on from the same weights (`--init-from`), with other seeds or on other text, end near each
+other. The mean of their weights can translate better than each run, at the cost of a single model (Wortsman et al.
+2022, "Model soups"). The mean of runs that began apart is of no use: `--ensemble` is for them.
 """
 
 import shutil

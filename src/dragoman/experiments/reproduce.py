@@ -106,14 +106,14 @@ def _environment(start: Event, recipe: Any) -> list[str]:
     now = circumstances(device, pick_precision(recipe.training.precision, device, recipe.model.d_model))
     del now["threads"]  # which follow from the machine
     names = {"dragoman": "Dragoman", "commit": "commit of Dragoman", "torch": "PyTorch", "python": "Python"}
-    differences = [
+    changes = [
         f"{names.get(key, key)}: {start[key]}, now {value}"
         for key, value in now.items()
         if start.get(key) is not None and start[key] != value
     ]
     if (Path(recipe.run_dir) / PACE).exists():
-        differences.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
-    return differences
+        changes.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
+    return changes
 
 
 def _differences(then: list[Event], now: list[Event]) -> list[str]:

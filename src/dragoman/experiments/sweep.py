@@ -1,9 +1,9 @@
-"""Many settings of one recipe tried in turn: hopeless ones end early, the rest are trained to the end over all seeds.
+"""Many settings of a recipe tried in turn: hopeless ones end early, the rest are trained to the end over all seeds.
 
 Successive halving (Jamieson and Talwalkar 2016): every setting is trained for a part of its steps, the better half of
-them goes on for twice as many, until the last ones have all. The schedule of a run is that of its whole length from the
-first step on, so a run that goes on is the one that it would have been alone. Where a sweep stands follows from its run
-directories: the same command goes on after a kill.
+the settings goes on for twice as many steps, until the last settings have all steps. The schedule of a run is made for
+its whole length from the first step on: a run that goes on becomes what it would have become alone. Where a sweep
+stands follows from its run directories: the same command goes on after a kill.
 """
 
 import itertools

@@ -46,7 +46,7 @@ Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Changes:
     """The vocabulary that a run is to have."""
 
     text: Sequence[Path] = ()
@@ -67,7 +67,7 @@ class Sizes:
     parameters: tuple[int, int]
 
 
-def change_vocabulary(run: Path, out: Path, changes: Wanted) -> Sizes:
+def change_vocabulary(run: Path, out: Path, changes: Changes) -> Sizes:
     """Write the new run `out`: the run with another vocabulary. It can do what a run can but train on.
 
     Raises DragomanError where `out` is there, for a tokenizer that cannot be changed so, and for what is in the
@@ -101,8 +101,8 @@ def change_vocabulary(run: Path, out: Path, changes: Wanted) -> Sizes:
     return Sizes((entries[0], entries[1]), (sizes[0], sizes[1]))
 
 
-def changed(pair: TokenizerPair, changes: Wanted, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
-    """The tokenizers with the vocabulary wanted, and where the weights of each side's entries come from."""
+def changed(pair: TokenizerPair, changes: Changes, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
+    """The tokenizers with the changed vocabulary, and where the weights of each side's entries come from."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
     if unknown := [name for name in changes.teach if name not in PIECES]:
         raise Error.UNKNOWN_NAME(f"`teach` {unknown[0]}: no such setting has pieces", f"known: {', '.join(PIECES)}")
@@ -139,7 +139,7 @@ def changed(pair: TokenizerPair, changes: Wanted, normalize: str) -> tuple[Token
 
 
 def _new_tags(pair: TokenizerPair, languages: Mapping[str, str]) -> dict[str, str]:
-    """The tag of each new language, and that of the one like it."""
+    """The tag of each new language, with the tag of the language that it is like."""
     if languages and (pair.languages is None or not pair.languages.tags):
         raise Error.UNSUPPORTED("`add_language`: the model is not told languages")
     tags = {}

@@ -134,7 +134,7 @@ def described(value: Any) -> str:
 
 
 def difference(expected: Any, actual: Any, place: str = "the answer") -> str:
-    """The first thing in which `found` is not `expected`, in words; nothing where they are equal up to 1e-4."""
+    """The first thing in which `actual` is not `expected`, in words; nothing where they are equal up to 1e-4."""
     if isinstance(actual, Tensor) and isinstance(expected, float) and actual.numel() == 1:
         actual = float(actual.detach())
     if isinstance(expected, Tensor) and expected.dim() == 0 and isinstance(actual, int | float):

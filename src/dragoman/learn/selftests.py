@@ -169,11 +169,11 @@ def _training_step() -> TrainingStep:
 
 def a_step_repeats() -> None:
     """The gradients of a step, asked for twice, are the same: nothing is left over from the step before."""
-    step, gradients = _training_step(), []
+    step, grads = _training_step(), []
     for _ in range(2):
         step.gradients(1)
-        gradients.append(torch.cat([p.grad.flatten() for p in step.parameters if p.grad is not None]).clone())
-    assert torch.allclose(gradients[0], gradients[1]), "asked for twice, a step's gradients differ: old ones are not cleared"
+        grads.append(torch.cat([p.grad.flatten() for p in step.parameters if p.grad is not None]).clone())
+    assert torch.allclose(grads[0], grads[1]), "asked for twice, a step's gradients differ: old ones are not cleared"
 
 
 def a_plain_loop_uses_each_gradient_once() -> None:
@@ -222,7 +222,7 @@ def a_stack_ends_in_numbers_of_size_one() -> None:
 
 @torch.no_grad()
 def norms_are_pytorchs() -> None:
-    """The residual connections are those of the papers, around PyTorch's norms."""
+    """The residual connections are as in the papers, around PyTorch's norms."""
     x, sublayer = torch.randn(2, 3, 8), nn.Linear(8, 8)
     norm = blocks.BlockConfig(d_model=8, num_heads=2).new_norm()
     expected = {"pre": x + sublayer(norm(x)), "post": norm(x + sublayer(x)), "output": x + norm(sublayer(x))}
@@ -273,7 +273,7 @@ def a_search_stops_at_the_end() -> None:
 
 
 def a_translation_does_not_change_from_one_time_to_the_next() -> None:
-    """Two searches of one model, which was just trained, find the same."""
+    """Two searches with the same model, just trained, find the same."""
     model = laboratory.build(1, dropout=0.4).train()
     translations = [laboratory.translate(model, [SRC] * 8) for _ in range(2)]
     assert translations[0] == translations[1], "the same model translates the same sentence in two ways: dropout is on"

@@ -167,16 +167,16 @@ def faults_of(
     test: TestSet, hypotheses: Sequence[str], lexicon: Lexicon | None = None, terms: Glossary | None = None
 ) -> list[dict[str, str]]:
     """Of each line the faults of its translation: class -> what is wrong."""
-    of_lines = []
+    line_faults = []
     for row, (src, hyp) in enumerate(zip(test.sources, hypotheses, strict=True)):
         refs = tuple(lines[row] for lines in test.references)
         it = Sentence(src, hyp, refs, test.languages, lexicon, terms)
-        of_lines.append({kind: text for kind, fault in CLASSES.items() if (text := fault(it))})
-    return of_lines
+        line_faults.append({kind: text for kind, fault in CLASSES.items() if (text := fault(it))})
+    return line_faults
 
 
 @dataclass(frozen=True)
-class Told:
+class FaultCounts:
     """Numbers of sentences that have a class of faults in each of two systems, and in one alone."""
 
     first: int
@@ -191,7 +191,7 @@ class Told:
         return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count) if count else 1.0
 
 
-def told(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> dict[str, Told]:
+def fault_counts(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> dict[str, FaultCounts]:
     """The classes in which two systems have faults."""
     counts = {}
     for kind in CLASSES:
@@ -199,7 +199,7 @@ def told(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> d
         ones, others = sum(one for one, _ in pairs), sum(other for _, other in pairs)
         if ones or others:
             alone = sum(one and not other for one, other in pairs), sum(other and not one for one, other in pairs)
-            counts[kind] = Told(ones, others, *alone)
+            counts[kind] = FaultCounts(ones, others, *alone)
     return counts
 
 

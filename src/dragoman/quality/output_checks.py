@@ -114,7 +114,7 @@ class _Output:
         )
 
     def line(self, row: int, translations: Sequence[str] | None = None) -> Line:
-        """A source with its translation, or with that of other ones."""
+        """A source with its translation, or with the translation in `translations`."""
         return Line(self.sources[row], (translations or self.hypotheses)[row], self.test.languages)
 
 

@@ -272,14 +272,14 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
 
 
 def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Those of its `weights`."""
+    """The shapes of its `weights`."""
     return {name: tuple(tensor.shape) for name, tensor in weights(model).items()}
 
 
 def require_equal_shapes(
     expected: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
 ) -> None:
-    """Raises DragomanError listing what `source` lacks of what is wanted, has beyond it, or has in another shape."""
+    """Raises DragomanError listing what `source` lacks of what is expected, has beyond it, or has in another shape."""
     wrong = [f"lacks {name}" for name in expected.keys() - held.keys()]
     wrong += [f"has an unknown {name}" for name in held.keys() - expected.keys()]
     wrong += [

@@ -96,8 +96,8 @@ def recipe_for_collection(
 
 
 def collected(given: Mapping[str, Any], run_dir: str, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """The plain settings `corpus` of a recipe with `corpus.files`, of which the corpus is made now
-    (`tasks/collection.py`); `changes` are those of a command.
+    """The plain settings `corpus` of a recipe with `corpus.files`: the corpus is made of these files now
+    (`tasks/collection.py`). `changes`: what a command overrides.
 
     Raises DragomanError where the files have nothing to train on.
     """

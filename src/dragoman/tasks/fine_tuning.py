@@ -69,7 +69,7 @@ class Course:
 
 
 USUAL = Course(epochs=30, steps=(150, 8_000), validations=12, most_times=4, others=1)
-"""For pairs of one's own."""
+"""The course for a user's own pairs."""
 
 
 def fine_tuning_recipe(

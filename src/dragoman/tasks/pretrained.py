@@ -55,15 +55,15 @@ def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> lis
                 taken[name] = theirs[name]
             continue
         place = {row: number for number, row in enumerate(named[1])}
-        matches = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
+        known = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
         mapped, old = tensor.detach().clone(), theirs[name]
         if mapped.shape[1:] != old.shape[1:]:
             taken[name] = old  # told with all others that differ
             continue
-        mine, others = [row for row, _ in matches], [row for _, row in matches]
+        mine, others = [row for row, _ in known], [row for _, row in known]
         mapped[mine] = old[others].to(mapped)
         taken[name] = mapped
-        lines.append(f"{name}: {len(matches):,} of {len(named[0]):,} rows are those of the other run, the others are new")
+        lines.append(f"{name}: {len(known):,} of {len(named[0]):,} rows are those of the other run, the others are new")
     try:
         checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
     except DragomanError as error:

@@ -28,8 +28,8 @@ def require_words(tokenizer: Any) -> None:
 def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: VectorsConfig) -> None:
     """Put the vectors of the words that the file has into `embedding`; other words keep theirs.
 
-    A piece of a word gets the vector of a file of pieces (`▁un`, `un@@`), or else one that begins a word, as far as
-    it is one by itself, that of the word.
+    A piece gets its own vector where the file has pieces (`▁un`, `un@@`). Else a piece that begins a word gets the
+    vector of the word that it is by itself.
 
     Raises DragomanError when the file cannot be read or its vectors have another size.
     """

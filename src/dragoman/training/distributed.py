@@ -42,7 +42,7 @@ POLL_S = 0.01
 
 
 class Ranks:
-    """A world of one process."""
+    """A world with a single process."""
 
     rank = 0
     world = 1
@@ -404,6 +404,6 @@ def unflattened(flat: Tensor, parameters: Sequence[Tensor], present: Tensor) -> 
 
 
 def _first_difference(expected: str, actual: str) -> str:
-    """The first line of `found` that is another one in `expected`."""
+    """The first line of `actual` that is another one in `expected`."""
     lines = zip(expected.splitlines(), actual.splitlines(), strict=False)
     return next((f"{other}, where it has {one}" for one, other in lines if one != other), "one of them has more")

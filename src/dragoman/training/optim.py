@@ -165,7 +165,7 @@ class MuonConfig:
 
 @settings
 class LionConfig:
-    """Steps of one size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
+    """Steps of equal size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
 
     type: Literal["lion"] = "lion"
     beta1: float = Field(default=0.9, ge=0, lt=1)  #: Share of the momentum in the update's sign.

@@ -85,8 +85,8 @@ def preflight(trainer: Trainer) -> Estimate:
         size, seconds_per_checkpoint = _checkpoint(trainer)
         peak = peak_bytes(trainer.device)
         _room(trainer.run_dir, kept * size, size)
-        measurement = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
-        return asdict(measurement)
+        estimated = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
+        return asdict(estimated)
 
     estimate = Estimate(**trainer.ranks.broadcast(measured))
     trainer.training_step.optimizer.state.clear()

@@ -94,7 +94,7 @@ class TrainingStep:
         return [(number, self.task.micro_batch(step, number)) for number in mine]
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
-        """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
+        """The gradients of a step, summed over target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
         if not self.model.training:
             self.model.train()
         planned, count = self.config.micro_batches, self.task.count(step)

@@ -73,7 +73,7 @@ class Stopwatch:
         return timed
 
     def _turn(self, part: str | None) -> None:
-        """Into a part, or out of the one that was last entered."""
+        """Enter a part; None leaves the part that was entered last."""
         if self._waiting:
             synchronize(self._trainer.device)
         now = time.perf_counter()

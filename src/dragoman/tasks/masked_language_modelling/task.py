@@ -54,8 +54,8 @@ def score(
     loss, right, count = 0.0, 0, 0
     for rows in eval_batches(texts.lengths, EVALUATION_TOKENS):
         batch = hide(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
-        logits = model(batch.ids, batch.mask)[batch.asked].float()
-        targets = batch.targets[batch.asked]
+        logits = model(batch.ids, batch.mask)[batch.guessed].float()
+        targets = batch.targets[batch.guessed]
         loss += float(nn.functional.cross_entropy(logits, targets, reduction="sum"))
         right += int((logits.argmax(dim=-1) == targets).sum())
         count += batch.num_tokens
@@ -89,7 +89,7 @@ class MaskedLanguageModellingTask(Planned):
 
     def loss(self, model: nn.Module, batch: GapBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.ids, batch.mask)
-        loss = self.losses.token_loss(logits, batch.targets, batch.asked, label_smoothing, in_place=True)
+        loss = self.losses.token_loss(logits, batch.targets, batch.guessed, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_positions
 
     def worst_case_batch(self, batch_tokens: int) -> GapBatch:
@@ -115,9 +115,9 @@ class MaskedLanguageModellingTask(Planned):
         tokenizer, samples = self.filler.tokenizer, []
         for row in range(len(rows)):
             real = int(batch.mask[row].sum()) - 1
-            filled = torch.where(batch.asked[row], guesses[row], batch.ids[row])[:real].tolist()
+            filled = torch.where(batch.guessed[row], guesses[row], batch.ids[row])[:real].tolist()
             pieces = tokenizer.pieces(batch.ids[row, :real].tolist())
-            guessed = batch.asked[row, :real].tolist()
+            guessed = batch.guessed[row, :real].tolist()
             shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, guessed, strict=True))
             readable = [index for index in filled if index >= len(SPECIALS)]
             samples.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})

@@ -162,10 +162,10 @@ class TranslationTask(Planned):
         return total / count
 
     def _collate(self, corpus: IdCorpus, rows: np.ndarray, epoch: int) -> list[Batch]:
-        """The pairs of a planned batch: one batch, or several if they became longer than planned.
+        """The pairs of a planned batch: a single batch, or several if the pairs became longer than planned.
 
-        Another text or segmentation may be longer than the one that the plan has counted. Such a batch is cut into
-        several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
+        Another text or segmentation may be longer than what the plan has counted. Such a batch is cut into several
+        batches that keep to the budget. The gradient stays the same, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
             return [self._batch(corpus.pairs(rows), rows, corpus)]
