@@ -47,7 +47,7 @@ MAX_NODES = 100_000
 MAX_FINDINGS = 10
 """Faults of settings that one error lists."""
 MAX_PLACES = 3
-"""Settings of one name that a hint lists; of more it lists none."""
+"""Settings of the same name that a hint lists; where there are more, it lists none."""
 
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
@@ -203,13 +203,13 @@ def as_overrides(overrides: Mapping[str, Any] | Iterable[str] | str | None) -> l
         return [overrides] if overrides else []
     if not isinstance(overrides, Mapping):
         return list(overrides)
-    found = []
+    assignments = []
     for key, value in overrides.items():
         if isinstance(value, Mapping) and value:
-            found += [f"{key}.{inner}" for inner in as_overrides(value)]
+            assignments += [f"{key}.{inner}" for inner in as_overrides(value)]
         else:
-            found.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
-    return found
+            assignments.append(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}")
+    return assignments
 
 
 def _place(data: dict[str, Any], parents: Sequence[str], text: str) -> Any:
@@ -291,7 +291,7 @@ def parse(cls: type[T], data: Mapping[str, Any], source: str = "settings") -> T:
 
 
 def changed(value: T, changes: Mapping[str, Any], source: str) -> T:
-    """Settings with some of their fields changed; errors as those of `parse`."""
+    """Settings with some of their fields changed; errors are as in `parse`."""
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}  # type: ignore[arg-type]
     return parse(type(value), {**fields, **changes}, source)
 
@@ -338,14 +338,14 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> l
     >>> changes({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
     [('a.c', 2, 3)]
     """
-    found: list[tuple[str, Any, Any]] = []
+    differences: list[tuple[str, Any, Any]] = []
     for key in dict.fromkeys([*old, *new]):
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += changes(before, after, f"{path}{key}.")
+            differences += changes(before, after, f"{path}{key}.")
         elif before != after:
-            found.append((f"{path}{key}", before, after))
-    return found
+            differences.append((f"{path}{key}", before, after))
+    return differences
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)

@@ -190,9 +190,9 @@ def available_bytes(device: torch.device) -> int | None:
     """Memory that is free for this process, None where the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    found = []
+    free = []
     with contextlib.suppress(OSError, RuntimeError, ValueError):  # no /proc there
-        found.append(psutil.virtual_memory().available)
+        free.append(psutil.virtual_memory().available)
     with contextlib.suppress(OSError, ValueError):  # "max" is no limit
         limit, used, parts = (
             (CGROUP / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current", "stat")
@@ -201,8 +201,8 @@ def available_bytes(device: torch.device) -> int | None:
         files = [
             int(line.split()[1]) for line in parts.splitlines() if line.startswith(("active_file ", "inactive_file "))
         ]
-        found.append(int(limit) - int(used) + sum(files))
-    return min(found, default=None)
+        free.append(int(limit) - int(used) + sum(files))
+    return min(free, default=None)
 
 
 def float64_device(device: torch.device) -> torch.device:

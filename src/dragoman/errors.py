@@ -157,7 +157,7 @@ class SaidElsewhere(DragomanError):
 
 
 class WrongType(DragomanError, TypeError):
-    """An argument of another type than the one that a function takes."""
+    """An argument of a type that a function does not take."""
 
     def __init__(self, text: str) -> None:
         super().__init__(Error.WRONG_SHAPE, text)

@@ -87,10 +87,10 @@ def seconds_of(text: str) -> float:
     >>> seconds_of("30min"), seconds_of("1.5 h"), seconds_of("90s")
     (1800.0, 5400.0, 90.0)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|hours?|d|days?)\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|m|min|h|hours?|d|days?)\s*", text)
+    if not match:
         raise Error.WRONG_OPTION(f"{text!r} is no time", "write it as 90s, 30min, 2h or 1.5h")
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2][0]]
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2][0]]
 
 
 class Progress:

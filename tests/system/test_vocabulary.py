@@ -17,7 +17,7 @@ from dragoman.cli import main as cli  # noqa: E402
 from dragoman.config import parse  # noqa: E402
 from dragoman.data.batch import collate  # noqa: E402
 from dragoman.errors import Error  # noqa: E402
-from dragoman.experiments.vocabulary import Wanted, change_vocabulary  # noqa: E402
+from dragoman.experiments.vocabulary import Changes, change_vocabulary  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
@@ -41,7 +41,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     make(folder / "theirs", **options)
     import_model(folder / "theirs", folder / "run", *languages)
     (folder / "latin").write_text("".join(f"{line}\n" for line in LATIN), encoding="utf-8")
-    sizes = change_vocabulary(folder / "run", folder / "small", Wanted([folder / "latin"]))
+    sizes = change_vocabulary(folder / "run", folder / "small", Changes([folder / "latin"]))
     assert max(sizes.entries[1]) < 0.8 * max(sizes.entries[0])
     assert sizes.parameters[1] < sizes.parameters[0]
     return request.param, folder / "run", folder / "small"
@@ -88,7 +88,7 @@ def test_a_run_of_ours_gets_pieces_to_learn_and_translates_as_before(
 ) -> None:
     recipe["tokenizer"] = {"type": kind, "vocab_size": 60}
     run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
-    change_vocabulary(run_dir, tmp_path / "taught", Wanted(teach=["tags"]))
+    change_vocabulary(run_dir, tmp_path / "taught", Changes(teach=["tags"]))
     before, after = (SearchTranslator.load(one, device="cpu") for one in (run_dir, tmp_path / "taught"))
     assert not has_learnt("tags", before.tokenizers)
     assert has_learnt("tags", after.tokenizers)
@@ -99,7 +99,7 @@ def test_a_run_of_ours_gets_pieces_to_learn_and_translates_as_before(
     text = with_pieces("eins zwei", [Placed(5, "⟦1⟧")])
     assert after.tokenizers.src.decode(after.tokenizers.src.encode(text)) == text
     with raises_error(Error.UNKNOWN_NAME, "tags"):
-        change_vocabulary(run_dir, tmp_path / "other", Wanted(teach=["tag"]))
+        change_vocabulary(run_dir, tmp_path / "other", Changes(teach=["tag"]))
     # Neither is trained on without pieces, nor asked for what cannot be.
     reuse = {"type": "reuse", "run": str(run_dir)}
     changed = {"corpus": {**recipe["corpus"], "augment": {"tags": 0.5}}, "run_dir": str(tmp_path / "next")}
@@ -109,7 +109,7 @@ def test_a_run_of_ours_gets_pieces_to_learn_and_translates_as_before(
     next_run = {**recipe, **changed, "tokenizer": reuse, "init_from": str(tmp_path / "taught")}
     assert recipes.run(parse(TranslationRecipe, next_run)).run_dir.is_dir()
     with raises_error(Error.UNSUPPORTED):
-        change_vocabulary(run_dir, tmp_path / "trimmed", Wanted([Path(__file__)]))
+        change_vocabulary(run_dir, tmp_path / "trimmed", Changes([Path(__file__)]))
 
 
 def test_it_goes_out_again(runs: tuple[str, Path, Path], tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_new_entries_begin_as_what_spelt_them(name: str, tmp_path: Path) -> None
     import_model(tmp_path / "theirs", tmp_path / "run", *languages)
     like = {"marian, several targets": {"nds": "deu"}, "nllb": {"nds_Latn": "deu_Latn"}, "mbart50": {"nd_XX": "de_DE"}}
     added = like.get(name, {})
-    change_vocabulary(tmp_path / "run", tmp_path / "more", Wanted(symbols=["<term>", "ჵ"], languages=added))
+    change_vocabulary(tmp_path / "run", tmp_path / "more", Changes(symbols=["<term>", "ჵ"], languages=added))
     before, after = (SearchTranslator.load(one, device="cpu") for one in (tmp_path / "run", tmp_path / "more"))
     old, new = before.tokenizers.src, after.tokenizers.src
     assert [new.id_of(one) for one in ("<term>", "ჵ")] == [old.vocab_size, old.vocab_size + 1]
@@ -157,9 +157,9 @@ def test_new_entries_begin_as_what_spelt_them(name: str, tmp_path: Path) -> None
 
 def test_what_cannot_be_changed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with raises_error(Error.UNSUPPORTED):
-        change_vocabulary(FIXTURE, tmp_path / "out", Wanted([Path(__file__)]))
+        change_vocabulary(FIXTURE, tmp_path / "out", Changes([Path(__file__)]))
     with raises_error(Error.MISSING_OPTION):
-        change_vocabulary(FIXTURE, tmp_path / "out", Wanted())
+        change_vocabulary(FIXTURE, tmp_path / "out", Changes())
     for symbol, code in (("two words", Error.WRONG_OPTION), ("the", Error.ALREADY_THERE)):
         make, options, languages = FAMILIES["bart"]
         if not (tmp_path / "theirs").exists():
@@ -167,9 +167,9 @@ def test_what_cannot_be_changed_is_refused(tmp_path: Path, capsys: pytest.Captur
             make(tmp_path / "theirs", **options)
             import_model(tmp_path / "theirs", tmp_path / "run", *languages)
         with raises_error(code, symbol):
-            change_vocabulary(tmp_path / "run", tmp_path / "out", Wanted(symbols=[symbol]))
+            change_vocabulary(tmp_path / "run", tmp_path / "out", Changes(symbols=[symbol]))
     with raises_error(Error.UNSUPPORTED):
-        change_vocabulary(tmp_path / "run", tmp_path / "out", Wanted(languages={"xx": "en"}))
+        change_vocabulary(tmp_path / "run", tmp_path / "out", Changes(languages={"xx": "en"}))
     cli.sys.argv = ["dragoman", "vocabulary", str(tmp_path / "run"), str(tmp_path / "out"), "--add-language", "xx"]
     with pytest.raises(SystemExit) as stop:
         cli.main()
@@ -188,7 +188,7 @@ def test_an_imported_model_is_taught_codes_and_goes_out_with_them(
     (tmp_path / "theirs").mkdir()
     make(tmp_path / "theirs", **options)
     import_model(tmp_path / "theirs", tmp_path / "run", *languages)
-    change_vocabulary(tmp_path / "run", tmp_path / "taught", Wanted(teach=["tags"]))
+    change_vocabulary(tmp_path / "run", tmp_path / "taught", Changes(teach=["tags"]))
     before, after = (SearchTranslator.load(tmp_path / one, device="cpu") for one in ("run", "taught"))
     for text in LATIN[:50]:
         assert after.tokenizers.src.encode(text) == before.tokenizers.src.encode(text)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.alignment.lexicon import Lexicon
-from dragoman.quality.differences import CLASSES, Sentence, faults_of, most_telling, told
+from dragoman.quality.differences import CLASSES, Sentence, fault_counts, faults_of, most_telling
 from dragoman.quality.test_set import TestSet
 from dragoman.text.glossary import Glossary
 
@@ -66,10 +66,10 @@ def test_classes_are_counted_for_both_and_alone():
     test = TestSet(["er schläft nicht"] * 3, [["he does not sleep"] * 3], ("de", "en"))
     first = faults_of(test, ["he does not sleep", "he sleeps here", "he sleeps now"])
     second = faults_of(test, ["he sleeps now", "he sleeps here", "he does not sleep"])
-    row = told(first, second)["negation"]
+    row = fault_counts(first, second)["negation"]
     assert (row.first, row.second, row.first_alone, row.second_alone) == (2, 2, 1, 1)
     assert row.p_value == 1.0
-    assert told(first[:1], first[:1]) == {}
+    assert fault_counts(first[:1], first[:1]) == {}
 
 
 def test_the_most_telling_are_wins_and_losses_in_turn():

@@ -25,7 +25,7 @@ from dragoman.config import parse
 from dragoman.data.context import CorpusInContext, places
 from dragoman.data.store import prepare
 from dragoman.errors import DragomanError, Error
-from dragoman.experiments.vocabulary import Wanted, change_vocabulary
+from dragoman.experiments.vocabulary import Changes, change_vocabulary
 from dragoman.export.model_card import card
 from dragoman.formats.base import Options
 from dragoman.formats.document import FORMATS, Document
@@ -280,7 +280,7 @@ def test_a_run_is_taught_context_and_goes_on_with_it(run: Path, tmp_path: Path) 
     with raises_error(Error.CONFLICT) as raised:
         TranslationJob(parse(TranslationRecipe, again)).prepare()
     assert "--teach context`" in raised.value.hint
-    change_vocabulary(old, new, Wanted(teach=["context"]))
+    change_vocabulary(old, new, Changes(teach=["context"]))
     again |= {"init_from": str(new), "tokenizer": {"type": "reuse", "run": str(new)}}
     TranslationJob(parse(TranslationRecipe, again)).prepare()
     files = [str(tmp_path / f"train.{name}") for name in ("en", "de")]

@@ -34,12 +34,12 @@ def hidden(epoch: int = 0, **settings: float) -> Any:
 def test_tokens_are_hidden_by_their_key_and_never_at_the_end_or_in_padding() -> None:
     batch, again, other = hidden(), hidden(), hidden(epoch=1)
     assert torch.equal(batch.ids, again.ids)
-    assert not torch.equal(batch.asked, other.asked)
-    assert bool(batch.asked.any(dim=1).all()), "each text has something to guess"
-    assert not bool((batch.asked & ~batch.mask).any())
-    assert not bool((batch.asked & (batch.targets == EOS_ID)).any())
-    assert batch.num_tokens == int(batch.asked.sum())
-    assert torch.equal(batch.ids[~batch.asked], batch.targets[~batch.asked])
+    assert not torch.equal(batch.guessed, other.guessed)
+    assert bool(batch.guessed.any(dim=1).all()), "each text has something to guess"
+    assert not bool((batch.guessed & ~batch.mask).any())
+    assert not bool((batch.guessed & (batch.targets == EOS_ID)).any())
+    assert batch.num_tokens == int(batch.guessed.sum())
+    assert torch.equal(batch.ids[~batch.guessed], batch.targets[~batch.guessed])
     assert batch.targets[2, :8].tolist() == TEXTS[2]
 
 
@@ -60,7 +60,7 @@ def test_most_are_hidden_some_are_others_some_stay(
 ) -> None:
     texts = TextInputs([list(range(4, 34))] * 400, multiple=1)
     batch = hide(texts, np.arange(400), HidingConfig(share=0.5, **settings), 4000, 3, 0)
-    asked = batch.asked
+    asked = batch.guessed
     assert abs(float(asked[:, :-1].float().mean()) - 0.5) < 0.03
     assert abs(float((batch.ids[asked] == HIDDEN_ID).float().mean()) - share_hidden) < 0.03
     assert abs(float((batch.ids[asked] == batch.targets[asked]).float().mean()) - share_shown) < 0.03

@@ -16,7 +16,7 @@ from tests.scripts import script
 
 from dragoman.config import parse, to_dict
 from dragoman.errors import DragomanError, Error
-from dragoman.experiments.vocabulary import Wanted, changed
+from dragoman.experiments.vocabulary import Changes, changed
 from dragoman.export.huggingface_tokenizer import problems
 from dragoman.tasks.auto_recipe import check_changes
 from dragoman.tasks.recipes import TranslationRecipe
@@ -132,7 +132,7 @@ def test_a_symbol_that_the_model_has_as_a_piece_becomes_one(kinds: dict[str, Any
 
 def test_the_vocabulary_of_a_run_with_such_a_tokenizer_grows(kinds: dict[str, Any]) -> None:
     for name in ("sentencepiece, unigram", "tokenizer.json, unigram"):
-        pair, rows = changed(taken(kinds[name].settings), Wanted(teach=["context"]), "none")
+        pair, rows = changed(taken(kinds[name].settings), Changes(teach=["context"]), "none")
         assert pieces_of(pair.src)[-1] == "⟦break⟧"
         assert len(rows[0]) == pair.src.vocab_size
 
@@ -445,14 +445,14 @@ def test_vocabularies_of_cut_text_grow_and_shrink(write: Write) -> None:
     cut = {"whitespace": {"vocab": vocab}, "subword_nmt": {"codes": codes, "vocab": vocab}}
     made = {kind: taken({"type": kind, **files}) for kind, files in cut.items()}
     for kind, pair in made.items():
-        more, (rows, _) = changed(pair, Wanted(symbols=["<x>"]), "none")
+        more, (rows, _) = changed(pair, Changes(symbols=["<x>"]), "none")
         assert pieces_of(more.src) == [*pieces_of(pair.src), "<x>"], kind
         assert more.src.encode("a <x>") == [*pair.src.encode("a"), pair.src.vocab_size]
         assert rows[:-1] == [[index] for index in range(pair.src.vocab_size)]
-    fewer, (rows, _) = changed(made["whitespace"], Wanted(text=[Path(write("text", "b@@ a\n"))]), "none")
+    fewer, (rows, _) = changed(made["whitespace"], Changes(text=[Path(write("text", "b@@ a\n"))]), "none")
     assert (pieces_of(fewer.src)[4:], rows[4:]) == (["a", "b@@", "b"], [[4], [5], [6]])  # one letter stays, too
     with raises_error(Error.UNSUPPORTED, "new entries alone"):
-        changed(made["subword_nmt"], Wanted(text=[Path(write("text", "b a\n"))]), "none")
+        changed(made["subword_nmt"], Changes(text=[Path(write("text", "b a\n"))]), "none")
 
 
 @pytest.mark.parametrize(

@@ -163,9 +163,9 @@ def _recurrent(model: Recurrent) -> list[Column]:
 
 def _cells(stack: nn.Module) -> list[Box]:
     """The recurrent layers of a side, from the first on; of two directions the one from the right comes second."""
-    found = [(name, module) for name, module in stack.named_modules() if isinstance(module, nn.LSTM | nn.GRU)]
+    cells = [(name, module) for name, module in stack.named_modules() if isinstance(module, nn.LSTM | nn.GRU)]
     boxes = []
-    for name, module in found:
+    for name, module in cells:
         way = ", from the right" if re.fullmatch(r"layers\.\d+\.1\..*", name) else ""
         boxes.append(Box(type(module).__name__ + way, f"{module.input_size} → {module.hidden_size}", "recurrent"))
     return boxes
@@ -191,8 +191,8 @@ def architecture_figure(model: nn.Module) -> Figure:
             color = COLORS[box.kind]
             frame = FancyBboxPatch((x, y - 0.3), 2.7, 0.6, rounded, facecolor="white", edgecolor=color, linewidth=1.4)
             axes.add_patch(frame)
-            told = f"{box.name}\n{box.shape}" if box.shape else box.name
-            axes.text(x + 1.35, y, told, ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.25)
+            label = f"{box.name}\n{box.shape}" if box.shape else box.name
+            axes.text(x + 1.35, y, label, ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.25)
             if y:
                 axes.annotate("", (x + 1.35, y - 0.32), (x + 1.35, y - 0.68), arrowprops=arrow)
             if box.reads:

@@ -115,7 +115,7 @@ def _positions(model: Seq2SeqModel, length: int) -> dict[str, Any] | None:
 
 
 def _generation(
-    translator: SearchTranslator, logits: Tensor, tgt_out: Tensor, tgt_in: Sequence[str], said: Sequence[str]
+    translator: SearchTranslator, logits: Tensor, tgt_out: Tensor, tgt_in: Sequence[str], pieces: Sequence[str]
 ) -> list[dict[str, Any]]:
     """For each token of the translation: what stands before it, how probable it was, and the most probable others."""
     probs = logits.float().softmax(dim=-1)
@@ -128,7 +128,7 @@ def _generation(
             "prob": float(probs[place, tgt_out[place]]),
             "next": [[name, prob] for name, prob in zip(names(ids.tolist()), others.tolist(), strict=True)],
         }
-        for place, (piece, ids, others) in enumerate(zip(said, best.indices, best.values, strict=True))
+        for place, (piece, ids, others) in enumerate(zip(pieces, best.indices, best.values, strict=True))
     ]
 
 

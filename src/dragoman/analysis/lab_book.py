@@ -23,7 +23,7 @@ from dragoman.runs.directory import CONFIG
 from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
 DEEPEST = 4
-"""Folders below the one that is searched."""
+"""Levels of folders below the searched folder, at most."""
 LEFT_OUT = ("run_dir", "device", "workers")
 """Settings that say nothing about the experiment."""
 SCORES = ("bleu", "chrf", "ter", "accuracy", "macro_f1", "bits_per_character", "loss")
@@ -47,27 +47,27 @@ def find_runs(folder: Path) -> list[Path]:
     """The run directories in a folder, or the folder itself, if it is one. Raises DragomanError where there is none."""
     if not folder.is_dir():
         raise Error.MISSING_FILE("no such folder", file=folder)
-    found = []
+    runs = []
     for place, folders, names in os.walk(folder):
         path = Path(place)
         if CONFIG in names:
-            found.append(path)
+            runs.append(path)
         deepest = CONFIG in names or len(path.relative_to(folder).parts) == DEEPEST
         folders[:] = [] if deepest else [name for name in folders if not name.startswith(".")]
-    if not found:
+    if not runs:
         raise Error.NOT_A_RUN(f"there are no runs in it; a run directory has a {CONFIG}", file=folder)
-    return sorted(found)
+    return sorted(runs)
 
 
 def entries_of(paths: Sequence[Path]) -> list[Entry]:
     """The lab book's entry of each run. One that cannot be read is told, and left out."""
-    found = []
+    entries = []
     for path in paths:
         try:
-            found.append(entry_of(path))
+            entries.append(entry_of(path))
         except DragomanError as error:
             say(f"left out: {error}")
-    return found
+    return entries
 
 
 def entry_of(path: Path) -> Entry:
@@ -98,7 +98,7 @@ def entry_of(path: Path) -> Entry:
         for name in SCORES:
             if (value := _number(test.get(name))) is not None:
                 scores[f"{test['name']} {name}"] = value
-        signatures |= {f"{test['name']} {name}": str(said) for name, said in (test.get("signatures") or {}).items()}
+        signatures |= {f"{test['name']} {name}": str(text) for name, text in (test.get("signatures") or {}).items()}
     return Entry(path, facts, settings, scores, signatures)
 
 
@@ -166,21 +166,21 @@ def only(entries: Iterable[Entry], conditions: Sequence[str]) -> list[Entry]:
         match = re.fullmatch(r"([^<>=!]+)(<=|>=|!=|=|<|>)(.*)", condition)
         if match is None:
             raise Error.WRONG_OPTION(f"`filter` {condition}", "write NAME=VALUE, NAME>NUMBER, or with <, <=, >=, !=")
-        name, sign, wanted = match[1].strip(), match[2], match[3].strip()
+        name, sign, expected = match[1].strip(), match[2], match[3].strip()
         if entries and not any(name in _all(entry) for entry in entries):
             known = ", ".join(sorted({key for entry in entries for key in (*entry.facts, *entry.scores)}))
             raise Error.UNKNOWN_NAME(f"`filter` {condition}: no run has {name}; there are settings, and {known}")
-        entries = [entry for entry in entries if _holds(_all(entry).get(name), sign, wanted)]
+        entries = [entry for entry in entries if _holds(_all(entry).get(name), sign, expected)]
     return entries
 
 
-def _holds(value: Any, sign: str, wanted: str) -> bool:
+def _holds(value: Any, sign: str, expected: str) -> bool:
     try:
-        numbers = float(value), float(wanted)
+        numbers = float(value), float(expected)
     except (TypeError, ValueError):
         if sign in ("<", ">", "<=", ">="):
             return False
-        same = wanted.lower() in str(value).lower() if value is not None else wanted in ("", "null")
+        same = expected.lower() in str(value).lower() if value is not None else expected in ("", "null")
         return same if sign == "=" else not same
     return _COMPARED[sign](*numbers)
 
@@ -226,7 +226,7 @@ def as_html(rows: Sequence[Mapping[str, Cell]], entries: Sequence[Entry], title:
     """A page whose table is sorted by a click on a heading and filtered by what is typed."""
     template = (files("dragoman.analysis") / "lab_book.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    signatures = {name: said for entry in entries for name, said in entry.signatures.items()}
+    signatures = {name: signature for entry in entries for name, signature in entry.signatures.items()}
     minutes = sum(float(entry.facts["minutes"] or 0) for entry in entries)
     return environment.from_string(template).render(
         title=title,
@@ -260,10 +260,10 @@ def _number(value: Any) -> float | None:
 
 
 def _flat(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{path}{key}.")
+            flat |= _flat(value, f"{path}{key}.")
         else:
-            found[f"{path}{key}"] = value
-    return found
+            flat[f"{path}{key}"] = value
+    return flat

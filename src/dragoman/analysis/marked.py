@@ -18,9 +18,9 @@ def marked(hyp: str, ref: str) -> list[tuple[str, bool]]:
     >>> marked("a cat sleeps here", "the cat sleeps")
     [('a', False), (' cat sleeps ', True), ('here', False)]
     """
-    words, wanted = _WORD.findall(hyp), [word for word in _WORD.findall(ref) if not word.isspace()]
+    words, expected = _WORD.findall(hyp), [word for word in _WORD.findall(ref) if not word.isspace()]
     places = [place for place, word in enumerate(words) if not word.isspace()]
-    matcher = difflib.SequenceMatcher(None, [words[place] for place in places], wanted, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, [words[place] for place in places], expected, autojunk=False)
     same = {places[i] for block in matcher.get_matching_blocks() for i in range(block.a, block.a + block.size)}
     flags: list[bool] = []
     for place, word in enumerate(words):

@@ -69,8 +69,8 @@ def norms_text(sentences: Sequence[Sequence[str]], versions: Mapping[str, Normed
         rows = [["  token", *(f"x{number}" for number in range(features)), "mean", "std"]]
         for tokens, values in zip(sentences, version.values, strict=True):
             for token, vector in zip(tokens, values.tolist(), strict=True):
-                told = [*vector, float(np.mean(vector)), float(np.std(vector))]
-                rows.append([f"  {token}", *(f"{value:.2f}" for value in told)])
+                figures = [*vector, float(np.mean(vector)), float(np.std(vector))]
+                rows.append([f"  {token}", *(f"{value:.2f}" for value in figures)])
         parts.append(columns(rows))
         if version.group:
             parts.append(f"  sentence 1 without the others changes by up to {version.neighbour_effect:.2f}")
@@ -88,8 +88,8 @@ def smoothing_text(epsilons: Sequence[float], vocab_size: int, target: int, pad:
             ("epsilon / (V - 2), none on <pad> (annotated notebook)", without_pad(vocab_size, target, epsilon, pad)),
         ):
             rows.append([form, f"{epsilon:g}", *(f"{value:.4f}" for value in values.tolist())])
-    told = f"right token {target}, <pad> is token {pad}, V = {vocab_size}"
-    return f"{told}\n{columns([head, *rows])}"
+    legend = f"right token {target}, <pad> is token {pad}, V = {vocab_size}"
+    return f"{legend}\n{columns([head, *rows])}"
 
 
 def without_pad(vocab_size: int, target: int, epsilon: float, pad: int = 0) -> np.ndarray:

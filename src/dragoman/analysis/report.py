@@ -266,8 +266,8 @@ def _progress_samples(valid: list[Event], best: Event | None, marks_differences:
 
 def _samples(events: list[Event], best: Event | None, marks_differences: bool) -> list[Sample]:
     samples = []
-    for wanted in events[-1]["samples"] if events else ():
-        src, ref = wanted.get("src", ""), wanted.get("ref", "")
+    for sample in events[-1]["samples"] if events else ():
+        src, ref = sample.get("src", ""), sample.get("ref", "")
         attempts = []
         limit = 3 * max(len(ref), 60)  # young models repeat themselves up to the length limit
         for event in events:

@@ -82,10 +82,10 @@ def search_figure(watched: WatchedSearch) -> Figure:
                 "", (x - 0.2, y), (start[0] + 0.2, start[1]),
                 arrowprops={"arrowstyle": "-", "color": color, "linewidth": 1.2 if lives or ended else 0.4},
             )  # fmt: skip
-            told = f"{one.piece}\n{one.score:.3f}" if ended else f"{one.piece}\n{one.log_prob:.2f}"
+            label = f"{one.piece}\n{one.score:.3f}" if ended else f"{one.piece}\n{one.log_prob:.2f}"
             frame = {**box, "facecolor": "white", "edgecolor": color} if lives or ended else None
             axes.text(
-                x, y, told, ha="center", va="center", fontsize=7, color=color if frame is None else INK, bbox=frame
+                x, y, label, ha="center", va="center", fontsize=7, color=color if frame is None else INK, bbox=frame
             )
             if lives and one.place is not None:
                 places[one.place] = (x, y)

@@ -26,10 +26,10 @@ def bench(
 
     Example: dragoman bench recipes/multi30k-en-de.yaml training.batch_tokens=4096 --steps 50
     """
-    found = measure(recipes.load(recipe, overrides), steps=steps, synthetic=synthetic)
+    measurement = measure(recipes.load(recipe, overrides), steps=steps, synthetic=synthetic)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(measurement.to_dict(), indent=2, ensure_ascii=False))
         return
-    for line in found.table():
+    for line in measurement.table():
         typer.echo(line)
-    typer.echo(found.line)
+    typer.echo(measurement.line)

@@ -25,9 +25,9 @@ def calibrate(
 
     Example: dragoman calibrate runs/mine
     """
-    found = calibrated(run, src, ref, which, device)
-    typer.echo(f"calibrated on {found.lines:,} lines with references, {found.checkpoint}")
+    fitted = calibrated(run, src, ref, which, device)
+    typer.echo(f"calibrated on {fitted.lines:,} lines with references, {fitted.checkpoint}")
     typer.echo(
-        f"expected calibration error of words {100 * found.word_ece:.1f} %, of lines {100 * found.line_ece:.1f} %"
+        f"expected calibration error of words {100 * fitted.word_ece:.1f} %, of lines {100 * fitted.line_ece:.1f} %"
     )
     typer.echo(run / FILE)

@@ -23,7 +23,7 @@ from dragoman.text.sources.base import Pair
 
 
 class ExportGroup(TyperGroup):
-    """Commands, of which `export` is the one where no name stands."""
+    """Commands; `export` where no command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_named = not args or args[0] == "--help" or args[0] in self.commands

@@ -42,17 +42,17 @@ def datastore(
     given = None if corrections is None else read_corrections(corrections, run)
     valid = valid_src, valid_tgt
     store = make_datastore(run, folder, corrections=given, src=src, tgt=tgt, valid=valid, which=which, device=device)
-    found = store.config
-    typer.echo(f"{found.tokens:,} tokens of {found.pairs:,} pairs in {folder}")
-    if found.reach:
+    config = store.config
+    typer.echo(f"{config.tokens:,} tokens of {config.pairs:,} pairs in {folder}")
+    if config.reach:
         typer.echo(
-            f"{found.k} neighbours, weight {found.weight} at no distance, 0 from {found.reach:.3g} on: looked up among "
-            f"the others, corrections have {found.nats_with:.4f} nats a token with it, {found.nats:.4f} without"
+            f"{config.k} neighbours, weight {config.weight} at no distance, 0 from {config.reach:.3g} on: looked up "
+            f"among the others, corrections have {config.nats_with:.4f} nats a token with it, {config.nats:.4f} without"
         )
         return
-    if found.weight:
-        typer.echo(f"{found.k} neighbours, temperature {found.temperature:.3g}, weight {found.weight}")
+    if config.weight:
+        typer.echo(f"{config.k} neighbours, temperature {config.temperature:.3g}, weight {config.weight}")
     typer.echo(
-        f"validation: {found.nats_with:.4f} nats a token with it, {found.nats:.4f} without"
-        + ("" if found.weight else ": it does not help, and is not used")
+        f"validation: {config.nats_with:.4f} nats a token with it, {config.nats:.4f} without"
+        + ("" if config.weight else ": it does not help, and is not used")
     )

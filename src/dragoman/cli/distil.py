@@ -46,7 +46,7 @@ def distil(
         dragoman export runs/mine-tiny mine-ct2 --to ctranslate2 --quantize int8 --shortlist
     """
     target = student or run.with_name(f"{run.name}-{size}")
-    found = distilled(
+    distillation = distilled(
         run,
         target,
         size,
@@ -56,15 +56,15 @@ def distil(
         device=device,
         changes=overrides or (),
     )
-    if found.compared is None:
-        say(f"stopped and saved at step {found.result.outcome.step:,}; the same command goes on from there")
+    if distillation.compared is None:
+        say(f"stopped and saved at step {distillation.result.outcome.step:,}; the same command goes on from there")
         return
-    bleu, chrf = found.compared.tests
+    bleu, chrf = distillation.compared.tests
     say(
-        f"{found.compared.name} ({found.compared.sentences:,} sentences): "
-        f"{found.compared.titles[bleu.metric]} {bleu.first:.2f} teacher, "
-        f"{bleu.second:.2f} student; chrF {chrf.first:.2f}, {chrf.second:.2f}; {found.parameters[0]:,} and "
-        f"{found.parameters[1]:,} parameters"
+        f"{distillation.compared.name} ({distillation.compared.sentences:,} sentences): "
+        f"{distillation.compared.titles[bleu.metric]} {bleu.first:.2f} teacher, "
+        f"{bleu.second:.2f} student; chrF {chrf.first:.2f}, {chrf.second:.2f}; {distillation.parameters[0]:,} and "
+        f"{distillation.parameters[1]:,} parameters"
     )
-    say(f"run {target}, report {found.result.report}")
+    say(f"run {target}, report {distillation.result.report}")
     say(f"export with: dragoman export {target} FOLDER --to ctranslate2 --quantize int8 --shortlist")

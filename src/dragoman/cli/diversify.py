@@ -32,7 +32,7 @@ def diversify(
 
     Example: dragoman diversify train.en train.de --forward runs/1 --forward runs/2 --backward runs/back -o more
     """
-    found = run(
+    corpus = run(
         FilesSource(src=src, tgt=tgt),
         out,
         forward=forward or (),
@@ -41,7 +41,7 @@ def diversify(
         **precision_given(precision),
         **given(beam_size=beam_size),
     )
-    added = ", ".join(f"{count:,} by {name}" for name, count in found.added.items())
-    total = found.pairs + sum(found.added.values())
-    say(f"{total:,} pairs: {found.pairs:,} of the corpus, {added}")
-    say(f"written: {found.src}, {found.tgt}")
+    added = ", ".join(f"{count:,} by {name}" for name, count in corpus.added.items())
+    total = corpus.pairs + sum(corpus.added.values())
+    say(f"{total:,} pairs: {corpus.pairs:,} of the corpus, {added}")
+    say(f"written: {corpus.src}, {corpus.tgt}")

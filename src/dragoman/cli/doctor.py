@@ -154,8 +154,8 @@ def _print(name: str, diagnosis: "Diagnosis") -> None:
     lines = " and ".join(f"{count:,}" for count in counts)
     typer.echo(f"{title}{diagnosis.src} | {diagnosis.tgt}: {lines} lines: {diagnosis.verdict}")
     for finding in diagnosis.findings:
-        asked = diagnosis.sampled.get((finding.kind, finding.file))
-        of = f" (of {asked:,} lines that were looked at)" if asked else ""
+        sampled = diagnosis.sampled.get((finding.kind, finding.file))
+        of = f" (of {sampled:,} lines that were looked at)" if sampled else ""
         typer.echo(f"  {finding.severity:<8} {finding.count:>9,}  {finding.kind}{of}, first at {finding.place}")
         for text in filter(None, (finding.example, finding.advice)):
             typer.echo(f"{'':21}{text}")

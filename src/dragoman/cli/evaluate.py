@@ -126,12 +126,12 @@ def evaluate(
         print_scores(results, as_json)
 
 
-def print_projections(found: Mapping[str, Projection], as_json: bool) -> None:
+def print_projections(projections: Mapping[str, Projection], as_json: bool) -> None:
     """Print the chrF that a run expects of its translations, with the half width of its 95 % interval."""
     if as_json:
-        typer.echo(json.dumps({name: asdict(it) for name, it in found.items()}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps({name: asdict(it) for name, it in projections.items()}, indent=2, ensure_ascii=False))
         return
-    for name, it in found.items():
+    for name, it in projections.items():
         lines = f"{it.lines:,} lines, confidence {it.confidence:.2f}"
         typer.echo(f"{name}: expected chrF {it.chrf:.1f} ± {it.error:.1f} ({lines})")
 

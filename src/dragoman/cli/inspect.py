@@ -95,10 +95,10 @@ def positions(
 
     Example: dragoman inspect positions --scheme rotary --d-head 64 -o rotary.svg
     """
-    wanted = [scheme] if scheme else [name for name in SCHEMES if name != "learned" or run]
-    if wanted[0] not in SCHEMES:
+    names = [scheme] if scheme else [name for name in SCHEMES if name != "learned" or run]
+    if names[0] not in SCHEMES:
         raise Error.UNKNOWN_NAME(f"--scheme {scheme!r}", f"known are {', '.join(SCHEMES)}")
-    if wanted == ["learned"] and run is None:
+    if names == ["learned"] and run is None:
         raise Error.MISSING_OPTION("--scheme learned: positions are learned in a run", "give it with --run")
     for name, value in (("--d-model", d_model), ("--d-head", d_head)):
         if value % 2:
@@ -109,14 +109,14 @@ def positions(
         raise Error.WRONG_OPTION(f"--position {min(position or [0])}: positions are counted from 0")
     if printed and _only_printed(positions_text(d_model, position or [0, 1, 2], base), output):
         return
-    tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in wanted and run else {}
+    tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in names and run else {}
     draw = {
         "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model, base),
         "rotary": lambda: schemes.rotary_figure(length, d_head),
         "alibi": lambda: schemes.alibi_figure(length, num_heads),
         "learned": lambda: schemes.learned_figure(tables, length),
     }
-    _write(output, "positions", **{name: draw[name]() for name in wanted})
+    _write(output, "positions", **{name: draw[name]() for name in names})
 
 
 @app.command()
@@ -143,10 +143,10 @@ def masks(
     """
     lines = _not_blank(sentences or [src for src, _ in EXAMPLES])
     tokenizers = load_tokenizers(run / "tokenizer") if run else words_of(lines)
-    found = sentence_masks(lines, tokenizers.tgt)
-    if (printed or hidden) and _only_printed(masks_text(found, hidden), output):
+    batch_masks = sentence_masks(lines, tokenizers.tgt)
+    if (printed or hidden) and _only_printed(masks_text(batch_masks, hidden), output):
         return
-    _write(output, "masks", masks_figure(found))
+    _write(output, "masks", masks_figure(batch_masks))
 
 
 @app.command()
@@ -237,12 +237,12 @@ def norms(sentences: Sentences = None, printed: Printed = False, output: Output 
 
     Example: dragoman inspect norms "ein hund läuft durch das gras ." "guten tag"
     """
-    found = normed_batch(
+    normed = normed_batch(
         _not_blank(sentences or ["ein hund läuft durch das gras .", "ich möchte ein bier", "guten tag"])
     )
-    if printed and _only_printed(norms_text(*found), output):
+    if printed and _only_printed(norms_text(*normed), output):
         return
-    _write(output, "norms", norms_figure(*found))
+    _write(output, "norms", norms_figure(*normed))
 
 
 @app.command()

@@ -150,10 +150,10 @@ def _show_bug(number: int) -> None:
 
 
 def _chapter(number: int) -> Any:
-    found = {chapter.number: chapter for chapter in chapters()}
-    if number not in found:
-        raise Error.UNKNOWN_NAME(f"there are chapters 1 to {max(found)}, and no chapter {number}")
-    return found[number]
+    by_number = {chapter.number: chapter for chapter in chapters()}
+    if number not in by_number:
+        raise Error.UNKNOWN_NAME(f"there are chapters 1 to {max(by_number)}, and no chapter {number}")
+    return by_number[number]
 
 
 def _run(chapter: Any) -> None:

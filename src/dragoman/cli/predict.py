@@ -58,11 +58,11 @@ def predict(
         lines, waiting, is_typed = text_input(input)
         results = predictor.label_lines(lines, top, waiting=waiting)
     with text_output(output) as write, Progress("labelling", None, shown=not is_typed) as bar:
-        for name, found in results:
+        for name, labels in results:
             if as_json:
                 record = {"image": name} if name else {}
-                write(json.dumps({**record, "labels": [vars(item) for item in found]}, ensure_ascii=False) + "\n")
+                write(json.dumps({**record, "labels": [vars(item) for item in labels]}, ensure_ascii=False) + "\n")
             else:
-                columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in found]
+                columns = [(item.label, f"{item.probability:.4f}")[: 1 + probabilities] for item in labels]
                 write("\t".join([name, *itertools.chain(*columns)] if name else itertools.chain(*columns)) + "\n")
             bar.advance()

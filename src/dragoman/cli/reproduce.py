@@ -31,12 +31,12 @@ def reproduce(
 
     Example: dragoman reproduce runs/demo
     """
-    found = reproduced(run, again or run.with_name(f"{run.resolve().name}-again"), device)
-    for name, same in found.checkpoints.items():
+    reproduction = reproduced(run, again or run.with_name(f"{run.resolve().name}-again"), device)
+    for name, same in reproduction.checkpoints.items():
         typer.echo(f"{name}: {'equal' if same else 'other'} bytes")
-    for line in found.differences:
+    for line in reproduction.differences:
         typer.echo(line)
-    typer.echo(f"{found.run} and {found.again}: {SAID[found.verdict]}")
-    if found.verdict in ("scores", "differs") and found.environment:
-        typer.echo("not as then: " + "; ".join(found.environment))
-    raise typer.Exit(EXIT_CODES[found.verdict])
+    typer.echo(f"{reproduction.run} and {reproduction.again}: {SAID[reproduction.verdict]}")
+    if reproduction.verdict in ("scores", "differs") and reproduction.environment:
+        typer.echo("not as then: " + "; ".join(reproduction.environment))
+    raise typer.Exit(EXIT_CODES[reproduction.verdict])

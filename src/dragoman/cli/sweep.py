@@ -33,12 +33,12 @@ def sweep(
     if not 0 < keep <= 1:
         raise Error.WRONG_OPTION(f"--keep {keep}: a share above 0, at most 1")
     seconds = seconds_of(budget) if budget else None
-    found = swept(recipe, changes, folder or Path("runs") / f"{recipe.stem}-sweep", seconds, keep)
-    typer.echo(as_text(found), nl=False)
-    if not found.is_done:
+    outcome = swept(recipe, changes, folder or Path("runs") / f"{recipe.stem}-sweep", seconds, keep)
+    typer.echo(as_text(outcome), nl=False)
+    if not outcome.is_done:
         typer.echo("not finished: the same command goes on")
         raise typer.Exit(3)
-    best = next((row for row in found.rows if row.state == "done"), None)
+    best = next((row for row in outcome.rows if row.state == "done"), None)
     typer.echo(f"best by validation: {best.trial.name}, {best.trial.runs[0][1]}" if best else "all settings failed")
     if best is None:
         raise typer.Exit(4)

@@ -356,20 +356,20 @@ def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     source = text_input(lines.input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)
     kinds: Counter[str] = Counter()
-    lines_in_doubt, with_matches, told = 0, 0, options.split != "auto"
+    lines_in_doubt, with_matches, split_reported = 0, 0, options.split != "auto"
     with text_output(lines.output) as write, Progress("translating", None, shown=not source.is_typed) as bar:
         for results in _translated(pipeline, chunks, options, lines):
-            if not told and pipeline.sentences and any(len(found.sentences) > 1 for _, found in results):
+            if not split_reported and pipeline.sentences and any(len(one.sentences) > 1 for _, one in results):
                 say(SPLIT)
-                told = True
-            for src, found in results:
+                split_reported = True
+            for src, translation in results:
                 bar.advance()
-                write(lines.form.text(pipeline, bar.done, src, found.items))
-                matches = [one for one in found.items[0].warnings if one.kind == WarningKind.LIKE_MEMORY]
+                write(lines.form.text(pipeline, bar.done, src, translation.items))
+                matches = [one for one in translation.items[0].warnings if one.kind == WarningKind.LIKE_MEMORY]
                 with_matches += bool(matches)
                 if matches and tells:
                     bar.say(f"line {bar.done}: {'; '.join(map(str, matches))}")
-                if reasons := [one for one in doubts(found.items[0].warnings) if tells or not one.is_fault]:
+                if reasons := [one for one in doubts(translation.items[0].warnings) if tells or not one.is_fault]:
                     lines_in_doubt += 1
                     kinds.update(one.kind.label for one in reasons)
                     bar.say(f"line {bar.done}: {'; '.join(map(str, reasons))}")

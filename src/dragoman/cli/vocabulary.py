@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.options import Run
 from dragoman.errors import Error
-from dragoman.experiments.vocabulary import Wanted, change_vocabulary
+from dragoman.experiments.vocabulary import Changes, change_vocabulary
 from dragoman.progress import say
 
 
@@ -56,7 +56,7 @@ def vocabulary(
         if not (code and equals and like):
             raise Error.WRONG_OPTION(f"--add-language {given}: CODE=LIKE, such as gsw_Latn=deu_Latn")
         languages[code] = like
-    sizes = change_vocabulary(run, out, Wanted(trim or (), list(dict.fromkeys(add or ())), languages, teach or ()))
+    sizes = change_vocabulary(run, out, Changes(trim or (), list(dict.fromkeys(add or ())), languages, teach or ()))
     (before, after), parameters = sizes.entries, sizes.parameters
     say(
         f"entries: {before[0]:,} and {before[1]:,} before, {after[0]:,} and {after[1]:,} now; parameters: "

@@ -79,14 +79,14 @@ def prepare_text(
     Raises DragomanError for what `read` refuses, and when the directory cannot be written.
     """
     started = time.monotonic()
-    found = _stored(directory, made_from)
-    if found is None:
+    stored = _stored(directory, made_from)
+    if stored is None:
         text = read()
         ids = encode(tokenizer, text)
         report = TextReport(len(text), len(ids), int((ids == UNK_ID).sum()), reused=True, seconds=0.0)
         _store(directory, ids, {"made_from": made_from, "report": asdict(report)})
-        found = ids, replace(report, reused=False)
-    ids, report = found
+        stored = ids, replace(report, reused=False)
+    ids, report = stored
     return ids, replace(report, seconds=time.monotonic() - started)
 
 
@@ -112,10 +112,10 @@ def _store(directory: Path, ids: IntArray, meta: dict[str, Any]) -> None:
 def lines_of(source: PlainSource, corpus: LinesCorpusConfig) -> list[str]:
     """The lines of a text as they are read. Raises DragomanError where all are blank."""
     spelling = spelling_of(corpus)
-    found = [spelling(line) for line in source.text().split("\n") if line.strip()]
-    if not found:
+    lines = [spelling(line) for line in source.text().split("\n") if line.strip()]
+    if not lines:
         raise Error.EMPTY("a text of the corpus has no line that is not blank")
-    return found
+    return lines
 
 
 def encoded(lines: Sequence[str], tokenizer: Tokenizer, corpus: LinesCorpusConfig) -> TextInputs:

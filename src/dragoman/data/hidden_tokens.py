@@ -37,12 +37,12 @@ class HidingConfig:
 
 @dataclass(frozen=True, eq=False)
 class GapBatch(Movable):
-    """Texts with hidden tokens. `targets` are the tokens as they were, `asked` is True at those to be guessed."""
+    """Texts with hidden tokens. `targets` are the tokens as they were, `guessed` is True at those to be guessed."""
 
     ids: Int[Tensor, "batch len"]
     mask: Bool[Tensor, "batch len"]
     targets: Int[Tensor, "batch len"]
-    asked: Bool[Tensor, "batch len"]
+    guessed: Bool[Tensor, "batch len"]
     num_tokens: int
     """Tokens that are to be guessed: what a loss is divided by."""
     num_positions: int
@@ -56,7 +56,7 @@ class GapBatch(Movable):
 def hide(inputs: TextInputs, rows: IntArray, hiding: HidingConfig, vocab_size: int, seed: int, epoch: int) -> GapBatch:
     """The texts of some rows with tokens hidden as the key (seed, epoch, row) says.
 
-    At least one token of each text is asked for; `</s>` and padding never are.
+    At least one token of each text is to be guessed; `</s>` and padding never are.
     """
     ids, mask = inputs.collate(rows)
     width = ids.size(1)
@@ -65,9 +65,9 @@ def hide(inputs: TextInputs, rows: IntArray, hiding: HidingConfig, vocab_size: i
     places = torch.arange(width)
     text = places < lengths
     first = (uniform[:, 0].masked_fill(~text, 2.0)).argmin(dim=1, keepdim=True)
-    asked = ((uniform[:, 0] < hiding.share) | (places == first)) & text
-    hidden = asked & (uniform[:, 1] < hiding.hidden)
-    other = asked & ~hidden & (uniform[:, 1] < hiding.hidden + hiding.random)
+    guessed = ((uniform[:, 0] < hiding.share) | (places == first)) & text
+    hidden = guessed & (uniform[:, 1] < hiding.hidden)
+    other = guessed & ~hidden & (uniform[:, 1] < hiding.hidden + hiding.random)
     words = len(SPECIALS) + (uniform[:, 2] * (vocab_size - len(SPECIALS))).long()
     shown = torch.where(other, words, ids.masked_fill(hidden, HIDDEN_ID))
-    return GapBatch(shown, mask, ids, asked, int(asked.sum()), int(mask.sum()), np.asarray(rows))
+    return GapBatch(shown, mask, ids, guessed, int(guessed.sum()), int(mask.sum()), np.asarray(rows))

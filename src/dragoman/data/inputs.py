@@ -173,8 +173,8 @@ class ImageReader:
         self, images: Sequence[Any], *, augmentation: AugmentConfig | None = None, seed: int = 1
     ) -> ImageInputs:
         size = (self.image_size, self.image_size)
-        found = [read_picture(image) if isinstance(image, str | Path) else image for image in images]
-        pixels = np.stack([image if image.shape == size else _resized(image, size) for image in found])
+        pictures = [read_picture(image) if isinstance(image, str | Path) else image for image in images]
+        pixels = np.stack([image if image.shape == size else _resized(image, size) for image in pictures])
         return ImageInputs(pixels, self.num_patches, augmentation, seed)
 
 

@@ -105,10 +105,10 @@ def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[Int
         for begin, keys in _keys(src, tgt):
             order = np.argsort(keys, kind="stable")
             numbers = np.searchsorted(present, keys[order])
-            found, first, count = np.unique(numbers, return_index=True, return_counts=True)
+            unique, first, count = np.unique(numbers, return_index=True, return_counts=True)
             within = np.arange(len(order)) - np.repeat(first, count)
             rows[places[numbers] + within] = begin + order
-            places[found] += count
+            places[unique] += count
 
     rows = filled(path, len(src), fill)
     at_starts = rows[starts[:-1]]
@@ -117,8 +117,8 @@ def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[Int
 
 
 def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], path: Path | None) -> IntArray:
-    """The rows with those of equal lengths in a random order: by `words`, 64 random bits for each, of which the upper
-    half counts. In the file `path`, if there is one."""
+    """The rows, in a random order where their lengths are equal: by `words`, 64 random bits for each row. The upper
+    half of the bits counts. In the file `path`, if there is one."""
 
     def fill(out: IntArray) -> None:
         for first, last in _runs(groups):
@@ -153,8 +153,8 @@ def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> I
     Of several processes that want the file, one makes it and the others wait.
     """
     if path is None:
-        found = np.empty(count, dtype=np.int32)
-        fill(found)
+        numbers = np.empty(count, dtype=np.int32)
+        fill(numbers)
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
         with held(path.parent / "lock"):
@@ -164,9 +164,9 @@ def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> I
                     fill(whole)
                     whole.flush()
                     del whole  # Windows renames no file that is mapped
-        found = np.asarray(np.memmap(path, dtype=np.int32, mode="r"))
-    found.flags.writeable = False
-    return found
+        numbers = np.asarray(np.memmap(path, dtype=np.int32, mode="r"))
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _keys(src: Lengths, tgt: Lengths) -> Iterator[tuple[int, IntArray]]:

@@ -114,8 +114,8 @@ class IdCorpus:
                 file=self.path,
             )
         if self.is_read:
-            found = self.path / f"{side}.bin", self.path / f"{side}_offsets.bin"
-            return _Read(*found, np.dtype(dtype)), Lengths(found[1])
+            files = self.path / f"{side}.bin", self.path / f"{side}_offsets.bin"
+            return _Read(*files, np.dtype(dtype)), Lengths(files[1])
         return _Mapped(ids, offsets), np.diff(offsets).astype(np.int32)
 
     def _map(self, name: str, dtype: str) -> IntArray:
@@ -187,8 +187,8 @@ class Lengths:
     def __getitem__(self, rows: slice) -> IntArray:
         begin, end, step = rows.indices(len(self))
         assert step == 1, "lengths of neighbouring rows"
-        found = np.fromfile(self._offsets, dtype=np.int64, count=max(0, end - begin) + 1, offset=8 * begin)
-        return np.diff(found).astype(np.int32)
+        offsets = np.fromfile(self._offsets, dtype=np.int64, count=max(0, end - begin) + 1, offset=8 * begin)
+        return np.diff(offsets).astype(np.int32)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> IntArray:
         return self[:].astype(dtype) if dtype is not None else self[:]
@@ -276,9 +276,9 @@ def _read_meta(path: Path) -> dict[str, Any]:
     if meta["format"] != FORMAT:
         raise Error.OTHER_VERSION(" was prepared by another version of dragoman", _REMEDY, file=path)
     for name, size in sizes.items():
-        found = (path / name).stat().st_size if (path / name).is_file() else None
-        if found != size:
-            state = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}: it is damaged"
+        actual = (path / name).stat().st_size if (path / name).is_file() else None
+        if actual != size:
+            state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}: it is damaged"
             raise Error.DAMAGED(f" {state}", _REMEDY, file=path / name)
     return meta
 
@@ -297,12 +297,12 @@ def _refuse_foreign(path: Path) -> None:
 
 def _states(source: Source) -> list[tuple[Path, int, int]]:
     """(file, size, time of the last change) of each file of a source."""
-    found = []
+    states = []
     for path in files_of(source):
         with reporting_os_errors(path):
             state = container(path).stat()
-            found.append((path, state.st_size, state.st_mtime_ns))
-    return found
+            states.append((path, state.st_size, state.st_mtime_ns))
+    return states
 
 
 def _refuse(building: "_Building", source: Source, before: list[tuple[Path, int, int]]) -> None:

@@ -277,12 +277,12 @@ def collect(
     for source, cut in ((unfinished, True), (finished, False)):
         columns = (source.tokens[rows].tolist(), source.scores[rows].tolist(), source.log_probs[rows].tolist())
         for (_, sentence), *of_sentence in zip(closing, *columns, strict=True):
-            found = [
+            hypotheses = [
                 Hypothesis([token for token in tokens if token != SPECIALS.pad_id], score, log_prob, cut)
                 for tokens, score, log_prob in zip(*of_sentence, strict=True)
                 if math.isfinite(log_prob)
             ]
-            results[sentence] = found or results[sentence]
+            results[sentence] = hypotheses or results[sentence]
     for slot, sentence in closing:
         if not results[sentence]:
             check_finite(float(unfinished.log_probs[slot].amax()), sentence)  # NaN where there is any

@@ -70,26 +70,26 @@ def _work_off(
 ) -> None:
     """Take searches from `waiting` until it is empty, and put what they return into `results`."""
     going: list[tuple[int, Search]] = []
-    asked: list[Asked] = []
+    requests: list[Asked] = []
 
     def go_on(place: int, search: Search, answer: Answer | None) -> None:
         try:
-            asked.append(search.send(answer) if answer is not None else next(search))
+            requests.append(search.send(answer) if answer is not None else next(search))
             going.append((place, search))
         except StopIteration as done:
             results[place] = done.value
 
     while not stopped.is_set():
         check()
-        while len(going) < AT_ONCE and sum(len(prev) for prev, _ in asked) < ROOM:
+        while len(going) < AT_ONCE and sum(len(prev) for prev, _ in requests) < ROOM:
             try:
                 go_on(*waiting.get_nowait(), None)
             except queue.Empty:
                 break
         if not going:
             return
-        answers = model.decode_steps([prev for prev, _ in asked], [state for _, state in asked])
+        answers = model.decode_steps([prev for prev, _ in requests], [state for _, state in requests])
         # The states of before are not held while the searches reorder the new ones.
-        before, going, asked = going, [], []
+        before, going, requests = going, [], []
         for place, search in before:
             go_on(place, search, answers.pop(0))

@@ -2,7 +2,7 @@
 
 cp = beta * sum over source positions i of log(min(sum over target positions j of a_ij, 1)), Wu et al. 2016, "Google's
 Neural Machine Translation System", eq. 14. It is never positive, and 0 where every position got all the attention of
-one step. The weights are those of `cross_attention`, those of `</s>` among them.
+one step. The weights a_ij come from `cross_attention`, the weights of `</s>` too.
 """
 
 import dataclasses
@@ -31,12 +31,12 @@ def cross_attention(
 
     Raises DragomanError for a model without attention.
     """
-    found = model.alignment(src, src_mask, tgt_in)
-    if found is None:
+    attention = model.alignment(src, src_mask, tgt_in)
+    if attention is None:
         raise Error.UNSUPPORTED(
             "this model has no attention: it cannot say which source words a translation comes from"
         )
-    return found
+    return attention
 
 
 def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor, " src_len"]) -> float:
@@ -59,7 +59,7 @@ def rank_by_coverage(
 ) -> list[list[Hypothesis]]:
     """Add each hypothesis' penalty, times beta, to its score, and put the best first. `read`: tokens that stand before
     the hypotheses of each sentence, `<s>` first."""
-    found: list[list[Hypothesis]] = []
+    ranked: list[list[Hypothesis]] = []
     for row, of_sentence in enumerate(hypotheses):
         # A batch of its own for each sentence: nothing depends on its neighbours.
         lengths = [len(item.ids) + (not item.cut) for item in of_sentence]  # a cut one has no </s> to look for
@@ -76,5 +76,5 @@ def rank_by_coverage(
             dataclasses.replace(item, score=item.score + beta * coverage(weights[:length], src_mask[row]))
             for item, weights, length in zip(of_sentence, attention, lengths, strict=True)
         ]
-        found.append(sorted(scored, key=lambda item: -item.score))
-    return found
+        ranked.append(sorted(scored, key=lambda item: -item.score))
+    return ranked

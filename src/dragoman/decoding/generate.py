@@ -45,11 +45,11 @@ def generate(
     model: NextTokenModel, prompts: Sequence[Sequence[int]], config: SamplingConfig, *, max_context: int
 ) -> list[list[int]]:
     """The `max_tokens` ids that follow each prompt; see `stream`."""
-    found: list[list[int]] = [[] for _ in prompts]
+    continuations: list[list[int]] = [[] for _ in prompts]
     for drawn in stream(model, prompts, config, max_context=max_context):
         for row, token in drawn:
-            found[row].append(token)
-    return found
+            continuations[row].append(token)
+    return continuations
 
 
 @torch.inference_mode()
@@ -113,8 +113,8 @@ def _stream(
         drawn = draw(filtered(logits.to(exact), config), where.gather(1, at[:, None])[:, 0]).to(device)
         ids[:, column + 1] = torch.where(draws, drawn, ids[:, column + 1])
 
-        told = zip(slots.sentences, draws.tolist(), drawn.tolist(), strict=True)
-        yield [(row, token) for row, drew, token in told if drew and 0 <= row < len(prompts)]
+        by_row = zip(slots.sentences, draws.tolist(), drawn.tolist(), strict=True)
+        yield [(row, token) for row, drew, token in by_row if drew and 0 <= row < len(prompts)]
         if not slots.close((turn >= config.max_tokens - 1).tolist()):
             continue
         kept = slots.shrink()

@@ -54,9 +54,9 @@ def greedy_search(
             continue
         columns = tokens[:, 1:].tolist(), (log_probs / divisor[length]).tolist(), log_probs.tolist()
         for slot, sentence in closing:
-            found, score, log_prob = (column[slot] for column in columns)
+            sequence, score, log_prob = (column[slot] for column in columns)
             check_finite(log_prob, sentence)
-            written = [token for token in found if token != SPECIALS.eos_id]
+            written = [token for token in sequence if token != SPECIALS.eos_id]
             results[sentence] = [Hypothesis(written, score, log_prob, cut=len(written) == length)]
 
         kept = slots.shrink()

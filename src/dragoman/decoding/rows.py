@@ -35,10 +35,10 @@ class Slots:
 
     def close(self, done: list[bool]) -> list[tuple[int, int]]:
         """Close the slots whose sentence is done: their (slot, sentence), each sentence once."""
-        found = [(slot, s) for slot, s in enumerate(self.sentences) if done[slot] and s != self.CLOSED]
-        for slot, _ in found:
+        closed = [(slot, s) for slot, s in enumerate(self.sentences) if done[slot] and s != self.CLOSED]
+        for slot, _ in closed:
             self.sentences[slot] = self.CLOSED
-        return found
+        return closed
 
     def shrink(self) -> list[int]:
         """Give up closed slots: the slots that stay, ascending, by their old numbers; empty when all are closed."""

@@ -115,8 +115,8 @@ class BeginWith:
     def __call__(self, step: Step) -> None:
         place = step.prefixes.size(1) - 1
         for row, sentence in enumerate(step.sentences):
-            wanted = self.prefixes.get(sentence, ())
-            if place < len(wanted):
+            prefix = self.prefixes.get(sentence, ())
+            if place < len(prefix):
                 own = step.logits[row].log_softmax(dim=-1, dtype=torch.float32)
                 step.log_probs[row] = -math.inf
-                step.log_probs[row, wanted[place]] = own[wanted[place]] if place >= self.given.get(sentence, 0) else 0.0
+                step.log_probs[row, prefix[place]] = own[prefix[place]] if place >= self.given.get(sentence, 0) else 0.0

@@ -342,10 +342,10 @@ def _without_tags(src: str, tgt: str) -> tuple[str, str]:
     """
     tags = [_tags(text) for text in (src, tgt)]
     bare = [src, tgt]
-    own, others = (sorted(name for _, name in found if name.strip("</").lower() not in _LOOKS) for found in tags)
+    own, others = (sorted(name for _, name in marks if name.strip("</").lower() not in _LOOKS) for marks in tags)
     if own == others:
-        for side, found in enumerate(tags):
-            for (start, end), name in reversed(found):
+        for side, marks in enumerate(tags):
+            for (start, end), name in reversed(marks):
                 between = " " if name.strip("</").lower() in _ALONE else ""
                 bare[side] = bare[side][:start] + between + bare[side][end:]
     return unescaped(bare[0]), unescaped(bare[1])
@@ -375,7 +375,7 @@ def _tags(text: str) -> list[tuple[tuple[int, int], str]]:
 def _fault(src: str, tgt: str) -> str:
     """The reason why a pair teaches nothing or something wrong; "" for a good one."""
     placeholders = [spans(_OLD_QUOTES.sub(r"'\1'", text)) for text in (src, tgt)]
-    words = [_without(text, found) for text, found in zip((src, tgt), placeholders, strict=True)]
+    words = [_without(text, places) for text, places in zip((src, tgt), placeholders, strict=True)]
     if not all(any(map(str.isalpha, text)) for text in words):
         return "no words"
     if src == tgt:
@@ -479,15 +479,15 @@ def _is_of_entries(shift: Shift, rows: Sequence[Row], files: Sequence[FileRecord
 
 def _split(rows: list[Row], config: CollectionConfig, assembly: Assembly) -> None:
     """Share the rows among training, validation and test, no document to two of them; of a few none is held out."""
-    wanted = min(config.held_out, len(rows) // LARGEST_SHARE)
-    if not wanted:
+    held_out = min(config.held_out, len(rows) // LARGEST_SHARE)
+    if not held_out:
         assembly.splits, assembly.split_by = {"train": rows, "valid": [], "test": []}, ""
         return
     documents = [record.document for record in assembly.files]
-    held = _documents_held_out(Counter(documents[row.file] for row in rows), wanted)
+    held = _documents_held_out(Counter(documents[row.file] for row in rows), held_out)
     if held is None:
         assembly.split_by = "sentence"
-        limit = 2**64 * wanted // len(rows)
+        limit = 2**64 * held_out // len(rows)
 
         def split_of(row: Row) -> str:
             return SPLITS[1 + hash64(near_key(row.src)) // limit] if hash64(near_key(row.src)) < 2 * limit else "train"
@@ -501,28 +501,28 @@ def _split(rows: list[Row], config: CollectionConfig, assembly: Assembly) -> Non
         splits[split_of(row)].append(row)
     taken: set[str] = {text for row in splits["train"] for text in (near_key(row.src), near_key(row.tgt))}
     for name in SPLITS[1:]:
-        splits[name] = _new(splits[name], taken, assembly, wanted)
+        splits[name] = _new(splits[name], taken, assembly, held_out)
     splits["train"] = _without_leaks(splits, assembly)
     assembly.splits = splits
 
 
-def _documents_held_out(sizes: Counter[str], wanted: int) -> dict[str, str] | None:
+def _documents_held_out(sizes: Counter[str], held_out: int) -> dict[str, str] | None:
     """The split of each document that is held out; None where documents are too few or too large for that."""
-    by_hash = sorted((document for document in sizes if sizes[document] <= wanted), key=hash64)
+    by_hash = sorted((document for document in sizes if sizes[document] <= held_out), key=hash64)
     held: dict[str, str] = {}
     for split in SPLITS[1:]:
         count = 0
         for document in by_hash:
-            if document not in held and count < wanted:
+            if document not in held and count < held_out:
                 held[document] = split
                 count += sizes[document]
-        if count < wanted / 2:
+        if count < held_out / 2:
             return None
     return held
 
 
-def _new(rows: list[Row], taken: set[str], assembly: Assembly, wanted: int) -> list[Row]:
-    """The rows whose sides are not in training, nor in an earlier split; `wanted` of them at most."""
+def _new(rows: list[Row], taken: set[str], assembly: Assembly, held_out: int) -> list[Row]:
+    """The rows whose sides are not in training, nor in an earlier split; `held_out` of them at most."""
     kept = []
     for row in rows:
         texts = near_key(row.src), near_key(row.tgt)
@@ -531,7 +531,7 @@ def _new(rows: list[Row], taken: set[str], assembly: Assembly, wanted: int) -> l
         else:
             taken.update(texts)
             kept.append(row)
-    chosen = set(sorted(range(len(kept)), key=lambda place: hash64(kept[place].src))[:wanted])
+    chosen = set(sorted(range(len(kept)), key=lambda place: hash64(kept[place].src))[:held_out])
     for place, row in enumerate(kept):
         if place not in chosen:
             assembly.leave_out(row, "held out, not needed")

@@ -60,7 +60,7 @@ class FileRecord:
 
     path: str
     document: str
-    """Pairs of one document are all for training, or all held out."""
+    """All pairs of a document are for training, or all are held out."""
     kind: str = ""
     read: int = 0
     fates: Counter[str] = field(default_factory=Counter)

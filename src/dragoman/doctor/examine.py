@@ -269,9 +269,9 @@ class Examination:
             self.diagnosis.sampled["wrong language", name] = self.languages[side].total()
             code, looked_at = language_of(self.codes[side]), self.languages[side].total()
             if looked_at:
-                told = "" if code == language_of((self.src_lang, self.tgt_lang)[side]) else ", as its text says"
+                reason = "" if code == language_of((self.src_lang, self.tgt_lang)[side]) else ", as its text says"
                 share = 100 * self.languages[side][code] / looked_at
-                text = f"{name_of(code)}{told}, in {share:.1f} % of {looked_at:,} lines"
+                text = f"{name_of(code)}{reason}, in {share:.1f} % of {looked_at:,} lines"
             else:
                 text = f"{code or 'unknown'}, not looked at, as it is not among the languages that are told apart"
             self.diagnosis.languages[name] = text
@@ -330,9 +330,9 @@ class Examination:
             if tuple(counts.most_common(1)[0][0] for counts in self.languages) == codes[::-1]:
                 reason = f"it is {codes[1]} and {codes[0]}"
         else:
-            wanted = tuple(map(script_of_language, self.codes))
+            expected = tuple(map(script_of_language, self.codes))
             usual = tuple(max(counts, key=counts.__getitem__, default=None) for counts in self.scripts)
-            if None not in wanted and wanted[0] != wanted[1] and usual == wanted[::-1]:
+            if None not in expected and expected[0] != expected[1] and usual == expected[::-1]:
                 reason = f"its script is {usual[0]}"
         if reason:
             self.diagnosis.add("swapped sides", self.names[0], None, reason)

@@ -193,7 +193,7 @@ def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
 
 
 def _reason(examination: Examination, one: Line | None, other: Line | None) -> str:
-    """The reason for dropping a pair, "" for one that stays."""
+    """The reason for dropping a pair; "" if the pair stays."""
     if one is None or other is None:
         return "shifted"
     src, tgt = mended_pair(examination, one.text, other.text)

@@ -50,7 +50,7 @@ class Shift:
 
 @dataclass(eq=False)
 class Side:
-    """The features of the lines of one side."""
+    """The features of the lines on one side."""
 
     lengths: Array  # (lines) log of 1 + characters
     ends: Array  # (lines) the number of the last character in `_ENDS`, 0 for any other

@@ -15,7 +15,7 @@ from dragoman.evaluation.judging import Judging
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
-from dragoman.quality.differences import Told, faults_of, most_telling, told
+from dragoman.quality.differences import FaultCounts, fault_counts, faults_of, most_telling
 from dragoman.quality.metrics import TITLES, FloatArray, Metric, metric, unsplit
 from dragoman.quality.output_checks import Finding
 from dragoman.quality.significance import RESAMPLES, SEED, TRIALS, Test, holm, paired_test, sentence_differences
@@ -64,7 +64,7 @@ class Pair:
     tests: list[Test]
     parts: dict[str, tuple[int, float, float]]
     """Lengths of sentences: (sentences, figure of the first, of the second) by the first metric."""
-    classes: dict[str, Told]
+    classes: dict[str, FaultCounts]
     sentences: list[Telling]
     differences: FloatArray
     """Of each sentence, in points of chrF."""
@@ -88,8 +88,8 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Of the last word for a script: worse if one is worse, better if all are better, else undecided."""
-        found = {pair.verdict for pair in self.pairs}
-        return "worse" if "worse" in found else "better" if found == {"better"} else "undecided"
+        verdicts = {pair.verdict for pair in self.pairs}
+        return "worse" if "worse" in verdicts else "better" if verdicts == {"better"} else "undecided"
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, for a program."""
@@ -198,7 +198,7 @@ def _compared(
             for row in most_telling(differences, faults[0], faults[number], SHOWN)
         ]
         parts = _by_length(test, metrics[0][0], statistics[0][0], statistics[number][0])
-        pairs.append(Pair(system, tests, parts, told(faults[0], faults[number]), sentences, differences))
+        pairs.append(Pair(system, tests, parts, fault_counts(faults[0], faults[number]), sentences, differences))
     signatures = {
         each.title: f"{each.signature()}|seed:{SEED}|bs:{options.resamples}|ar:{options.trials}" for each in metrics[0]
     }

@@ -38,11 +38,11 @@ class Judging:
     ) -> list[Metric]:
         """The metrics. Raises DragomanError for one that is not known or lacks a package: before the long work."""
         names = self.metrics or USUAL
-        found = [any_metric(text, tgt_lang, system=system, tokenize=tokenize, lowercase=lowercase) for text in names]
-        titles = [metric.name for metric in found]
+        metrics = [any_metric(text, tgt_lang, system=system, tokenize=tokenize, lowercase=lowercase) for text in names]
+        titles = [metric.name for metric in metrics]
         if repeated := [name for name in titles if titles.count(name) > 1]:
             raise Error.CONFLICT(f"`metric` {repeated[0]} twice: one output has one figure of a metric")
-        return found
+        return metrics
 
     def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
         """The figures of an output. Its faults are said on standard error first: figures may mean nothing then."""
@@ -61,13 +61,13 @@ class Judging:
         """The faults of an output as a whole, said on standard error too."""
         if not self.checks or not test.references:
             return []
-        found = check_output(test, hypotheses)
+        findings = check_output(test, hypotheses)
         training = self._training_lines()
         if training is not None and list(test.sources) != list(test.references[0]):
-            found += leaks(test, training)
-        for fault in found:
+            findings += leaks(test, training)
+        for fault in findings:
             say(f"warning: {test.name}: {fault}")
-        return found
+        return findings
 
     def _training_lines(self) -> Iterable[str] | None:
         if self.training_text:

@@ -35,9 +35,9 @@ def calibrate(
     pairs = pairs[:: max(1, -(-len(pairs) // MOST_LINES))]
     say(f"translating {len(pairs):,} lines with references")
     translator = SearchTranslator.load(run, which=which, device=device)
-    found = confidence.calibrate(translator, pairs, checkpoint.select(run, which).name)
-    confidence.save(run, found)
-    return found
+    calibration = confidence.calibrate(translator, pairs, checkpoint.select(run, which).name)
+    confidence.save(run, calibration)
+    return calibration
 
 
 def project(run: Path, src: Path, which: str = "best", device: str = "auto", **options: Any) -> confidence.Projection:

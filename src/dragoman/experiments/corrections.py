@@ -16,5 +16,5 @@ class Corrections:
 
     @classmethod
     def read(cls, file: Path, run: Path) -> "Corrections":
-        """Those of a TMX, an XLIFF, a PO file, or two columns."""
+        """The corrections in a TMX, an XLIFF, a PO file, or two columns."""
         return cls(file, settled_pairs(file, languages_of(check_run_dir(run))))

@@ -83,12 +83,12 @@ def _as_pairs(pairs: Iterable[tuple[str, str]]) -> Iterable[Pair]:
 def _encoded(translator: SearchTranslator, pairs: Iterable[Pair]) -> list[Ids]:
     """Ids of the pairs that the model reads whole; blank and longer ones are left out."""
     limit = translator.model.max_target_length or translator.max_src_tokens + 1
-    found = []
+    encoded = []
     for pair in pairs:
         ids = (
             translator.tokenizers.src.encode(translator.normalize(pair.src)),
             translator.tokenizers.tgt.encode(translator.normalize(pair.tgt)),
         )
         if all(ids) and len(ids[0]) <= translator.max_src_tokens and len(ids[1]) < limit:
-            found.append(ids)
-    return found
+            encoded.append(ids)
+    return encoded

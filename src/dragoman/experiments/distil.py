@@ -134,14 +134,14 @@ def _taught(
     Raises DragomanError where there is no text.
     """
     files = folder / "train.src", folder / "train.tgt"
-    asked = {
+    request = {
         "teacher": identity(teacher, translator),
         "languages": list(translator.languages or ()),
         "engine": engine,
         "text": [[str(path), _digest(find(str(path)))] for path in more],
     }
     made_from, part = folder / MADE_FROM, folder / "translations.part"
-    if made_from.is_file() and read_json(made_from, dict) != asked:
+    if made_from.is_file() and read_json(made_from, dict) != request:
         raise Error.OTHER_CONTENT(
             "holds what another teacher, other text or another search began", "name another `run`", file=folder
         )
@@ -156,7 +156,7 @@ def _taught(
         translator = export.engine(teacher, engine, translator)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        atomic_io.replace_text(made_from, atomic_io.to_json(asked))
+        atomic_io.replace_text(made_from, atomic_io.to_json(request))
         with Progress("the teacher translates", len(sentences), done=whole_lines(part)) as bar:
             translate_into(part, sentences, translator, bar)
         with part.open(encoding="utf-8", newline="\n") as lines:

@@ -25,7 +25,7 @@ from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import STREAM_LINES, in_chunks, language_of_file
 
 Side = Literal["src", "tgt"]
-"""Of a pair: the one that a model reads here."""
+"""The side of a pair that a model reads here."""
 
 MADE_FROM = "made-from.json"
 """File of a folder whose translations are not all there yet: what they are made from."""
@@ -38,7 +38,7 @@ class Diversified:
     src: Path
     tgt: Path
     pairs: int = 0
-    """Of the corpus itself, all of which are kept."""
+    """Pairs of the corpus itself; all are kept."""
     added: dict[str, int] = field(default_factory=dict)
     """New pairs by the run that they are of."""
 

@@ -75,8 +75,8 @@ def evaluate(
         dragoman.evaluate(hypotheses=["a dog", ...], corpus=pairs, tgt_lang="en")
 
     `corpus`: one test set, or several by name, as in `Corpus(test=...)`. `hypotheses`: texts with a corpus of one set,
-    or files with `src` and `ref`. `overrides`: of the search (`decoding.no_repeat_ngram=3`). `options`: those of
-    `dragoman evaluate`. With `src` alone a calibrated run's expected chrF (`Projection`) is given.
+    or files with `src` and `ref`. `overrides`: settings of the search (`decoding.no_repeat_ngram=3`). `options`: as
+    in `dragoman evaluate`. With `src` alone a calibrated run's expected chrF (`Projection`) is given.
 
     Raises DragomanError for what a person can mend.
     """

@@ -1,8 +1,8 @@
-"""One model of several: the mean of the weights of runs that began alike.
+"""A model made of several: the mean of the weights of runs that began alike.
 
-Runs that were trained on from the weights of one (`--init-from`), with other seeds or on other text, end near each
-other, and the mean of their weights can translate better than each of them, at the cost of one (Wortsman et al. 2022,
-"Model soups"). Runs that began apart have no such mean: theirs says nothing, and `--ensemble` is for them.
+Runs that were trained on from the same weights (`--init-from`), with other seeds or on other text, end near each
+other. The mean of their weights can translate better than each run, at the cost of a single model (Wortsman et al.
+2022, "Model soups"). The mean of runs that began apart is of no use: `--ensemble` is for them.
 """
 
 import shutil
@@ -40,13 +40,13 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
         _require_alike(paths[0], other)
     chosen = [checkpoint.select(path, which) for path in paths]
     shapes = [checkpoint.inference_shapes(path) for path in chosen]
-    for found, path in zip(shapes, chosen, strict=True):
-        checkpoint.require_equal_shapes(shapes[0], found, str(path))
+    for held, path in zip(shapes, chosen, strict=True):
+        checkpoint.require_equal_shapes(shapes[0], held, str(path))
     weights = [checkpoint.load_inference_weights(path) for path in chosen]
-    told = {str(path): checkpoint.inference_digest(path) for path in chosen}
+    digests = {str(path): checkpoint.inference_digest(path) for path in chosen}
     with writing(out):
         settings = replace(recipes.of_run(paths[0]), run_dir=str(out), adapter=None)
-        write_run(out, settings, mean(weights), "mean", told, key=checkpoint.MEAN_OF)
+        write_run(out, settings, mean(weights), "mean", digests, key=checkpoint.MEAN_OF)
         for name in ("tokenizer", LABELS):
             if (paths[0] / name).is_dir():
                 shutil.copytree(paths[0] / name, out / name)
@@ -59,8 +59,8 @@ def average(runs: Sequence[str | Path], out: Path, which: str = "best") -> Path:
 def _require_alike(first: Path, other: Path) -> None:
     """Raises DragomanError unless both runs are of one model, tokenizer, labels and languages."""
     if differences := config.changes(_kind(first), _kind(other)):
-        told = "; ".join(f"{key}: {before!r} -> {now!r}" for key, before, now in differences)
-        raise Error.MISMATCH(f"is another model than {first} ({told}): there is no mean of both", file=other)
+        text = "; ".join(f"{key}: {before!r} -> {now!r}" for key, before, now in differences)
+        raise Error.MISMATCH(f"is another model than {first} ({text}): there is no mean of both", file=other)
     if tokenizer_files(first) != tokenizer_files(other) or _labels(first) != _labels(other):
         raise Error.MISMATCH(
             f"its vocabulary or labels are others than those of {first}: there is no mean of both. Have one begin "

@@ -106,31 +106,31 @@ def _environment(start: Event, recipe: Any) -> list[str]:
     now = circumstances(device, pick_precision(recipe.training.precision, device, recipe.model.d_model))
     del now["threads"]  # which follow from the machine
     names = {"dragoman": "Dragoman", "commit": "commit of Dragoman", "torch": "PyTorch", "python": "Python"}
-    found = [
+    changes = [
         f"{names.get(key, key)}: {start[key]}, now {value}"
         for key, value in now.items()
         if start.get(key) is not None and start[key] != value
     ]
     if (Path(recipe.run_dir) / PACE).exists():
-        found.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
-    return found
+        changes.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
+    return changes
 
 
 def _differences(then: list[Event], now: list[Event]) -> list[str]:
-    found = []
+    differences = []
     for kind in ("valid", "test"):
         for event in (event for event in then if event["event"] == kind):
             place = str(event.get("name") or f"step {event.get('step'):,}")
             of_kind = (it for it in now if it["event"] == kind)
             other = next((it for it in of_kind if _place(it) == _place(event)), None)
             if other is None:
-                found.append(f"{kind} {place}: is not there now")
+                differences.append(f"{kind} {place}: is not there now")
                 continue
             for name in FIGURES:
                 before, after = event.get(name), other.get(name)
                 if isinstance(before, int | float) and isinstance(after, int | float) and abs(before - after) >= EQUAL:
-                    found.append(f"{kind} {place}: {name} {before:.4f}, now {after:.4f}")
-    return found
+                    differences.append(f"{kind} {place}: {name} {before:.4f}, now {after:.4f}")
+    return differences
 
 
 def _place(event: Event) -> Any:

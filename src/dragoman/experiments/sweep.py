@@ -1,9 +1,9 @@
-"""Many settings of one recipe tried in turn: hopeless ones end early, the rest are trained to the end over all seeds.
+"""Many settings of a recipe tried in turn: hopeless ones end early, the rest are trained to the end over all seeds.
 
 Successive halving (Jamieson and Talwalkar 2016): every setting is trained for a part of its steps, the better half of
-them goes on for twice as many, until the last ones have all. The schedule of a run is that of its whole length from the
-first step on, so a run that goes on is the one that it would have been alone. Where a sweep stands follows from its run
-directories: the same command goes on after a kill.
+the settings goes on for twice as many steps, until the last settings have all steps. The schedule of a run is made for
+its whole length from the first step on: a run that goes on becomes what it would have become alone. Where a sweep
+stands follows from its run directories: the same command goes on after a kill.
 """
 
 import itertools
@@ -176,13 +176,13 @@ def _short(change: str) -> str:
 
 def _claim(folder: Path, recipe: Path, changes: Sequence[str]) -> None:
     """Note what is swept, or see that the folder holds the same sweep."""
-    wanted = {"recipe": read_yaml(recipe), "changes": sorted(changes)}
+    record = {"recipe": read_yaml(recipe), "changes": sorted(changes)}
     path = folder / FILE
-    if path.exists() and atomic_io.read_json(path, dict) != json.loads(json.dumps(wanted)):
+    if path.exists() and atomic_io.read_json(path, dict) != json.loads(json.dumps(record)):
         raise Error.OTHER_CONTENT("holds another sweep, of other settings", "name another folder with -o", file=folder)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        atomic_io.replace_text(path, atomic_io.to_json(wanted))
+        atomic_io.replace_text(path, atomic_io.to_json(record))
 
 
 def _stages(steps: int, settings: int, keep: float, every: int) -> list[int]:
@@ -191,13 +191,13 @@ def _stages(steps: int, settings: int, keep: float, every: int) -> list[int]:
     >>> _stages(1000, 8, 0.5, 100), _stages(1000, 2, 0.5, 100), _stages(1000, 1, 0.5, 100)
     ([300, 500, 1000], [500, 1000], [1000])
     """
-    found, end = [steps], steps
+    stages, end = [steps], steps
     halvings = math.ceil(math.log(settings) / math.log(1 / keep)) if 0 < keep < 1 else 0
     for _ in range(min(halvings, int(math.log2(FIRST_PART)))):
         end = math.ceil(end / 2)
-        if (validated := every * math.ceil(end / every)) < found[0]:
-            found.insert(0, validated)
-    return found
+        if (validated := every * math.ceil(end / every)) < stages[0]:
+            stages.insert(0, validated)
+    return stages
 
 
 def _train(recipe: Any, end: int, steps: int, deadline: float | None) -> str:
@@ -245,14 +245,14 @@ def _row(trial: Trial, end: int) -> Row:
 def _table(
     trials: Sequence[Trial], rows: Mapping[Trial, Row], alive: Sequence[Trial], steps: int, failed: set[Trial]
 ) -> list[Row]:
-    found = []
+    table = []
     for trial in trials:
         row = rows.get(trial) or _row(trial, steps)
         state = "failed" if trial in failed else "ended early"
         if trial in alive:
             state = "done" if row.steps >= steps and len(row.scores) == len(trial.runs) else "not finished"
-        found.append(replace(row, state=state))
-    return sorted(found, key=lambda row: (row.state != "done", -row.steps, -row.mean))
+        table.append(replace(row, state=state))
+    return sorted(table, key=lambda row: (row.state != "done", -row.steps, -row.mean))
 
 
 def as_text(swept: Swept) -> str:

@@ -75,7 +75,7 @@ class Options:
         return {"corpus": {**given["corpus"], "augment": {}}} if self.init_from else given
 
     def made_of(self, corpus: Mapping[str, Any]) -> "Options":
-        """The options for two files, those of a corpus that was made."""
+        """The options for the two files of a corpus that was made."""
         made: dict[str, Any] = {}
         for prefix, name in (("", "train"), ("valid_", "valid")):
             made |= {f"{prefix}{side}": Path(corpus[name][side]) for side in ("src", "tgt")}

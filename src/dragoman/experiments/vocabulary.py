@@ -46,7 +46,7 @@ Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Changes:
     """The vocabulary that a run is to have."""
 
     text: Sequence[Path] = ()
@@ -67,7 +67,7 @@ class Sizes:
     parameters: tuple[int, int]
 
 
-def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
+def change_vocabulary(run: Path, out: Path, changes: Changes) -> Sizes:
     """Write the new run `out`: the run with another vocabulary. It can do what a run can but train on.
 
     Raises DragomanError where `out` is there, for a tokenizer that cannot be changed so, and for what is in the
@@ -75,14 +75,14 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     """
     if out.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run directory", file=out)
-    if not (wanted.text or wanted.symbols or wanted.languages or wanted.teach):
+    if not (changes.text or changes.symbols or changes.languages or changes.teach):
         raise Error.MISSING_OPTION(
             "nothing to change", "give `trim` FILE, `add` TOKEN, `teach` tags or `add_language` CODE=LIKE"
         )
     recipe: Any = recipes.of_run(check_run_dir(run))
     read_run(run, "translation")
     old = load_tokenizers(run / TOKENIZER)
-    new, rows = changed(old, wanted, recipe.corpus.normalize)
+    new, rows = changed(old, changes, recipe.corpus.normalize)
     source = checkpoint.select(run)
     weights = checkpoint.load_inference_weights(source)
     parts = {"src_embedding": rows[0], "tgt_embedding": rows[1], "output": rows[1]}
@@ -101,56 +101,56 @@ def change_vocabulary(run: Path, out: Path, wanted: Wanted) -> Sizes:
     return Sizes((entries[0], entries[1]), (sizes[0], sizes[1]))
 
 
-def changed(pair: TokenizerPair, wanted: Wanted, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
-    """The tokenizers with the vocabulary wanted, and where the weights of each side's entries come from."""
+def changed(pair: TokenizerPair, changes: Changes, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
+    """The tokenizers with the changed vocabulary, and where the weights of each side's entries come from."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
-    if unknown := [name for name in wanted.teach if name not in PIECES]:
+    if unknown := [name for name in changes.teach if name not in PIECES]:
         raise Error.UNKNOWN_NAME(f"`teach` {unknown[0]}: no such setting has pieces", f"known: {', '.join(PIECES)}")
-    taught = [piece for name in wanted.teach for piece in PIECES[name]]
+    taught = [piece for name in changes.teach for piece in PIECES[name]]
     new = [piece for piece in taught if any(side.id_of(piece) == UNK_ID for side in sides)]
-    wanted = replace(wanted, symbols=[*wanted.symbols, *new])
+    changes = replace(changes, symbols=[*changes.symbols, *new])
     for side in sides:
-        grows = isinstance(side, Growing) and not (wanted.text or wanted.languages)
+        grows = isinstance(side, Growing) and not (changes.text or changes.languages)
         if not (grows or isinstance(side, PiecesTokenizer | HubTokenizer | WhitespaceTokenizer)):
             can = "it gets new entries alone" if isinstance(side, Growing) else "its vocabulary stays as it is"
             raise Error.UNSUPPORTED(
                 f"tokenizer {{type: {side.config.type}}}: {can}",
                 "train with another, or begin with this run's weights (`init_from`)",
             )
-        for symbol in wanted.symbols:
+        for symbol in changes.symbols:
             if not symbol.strip() or any(character.isspace() for character in symbol):
                 raise Error.WRONG_OPTION(f"`add` {symbol!r}: a token without white space in it")
             if side.id_of(symbol) != UNK_ID or symbol in SPECIALS:
                 raise Error.ALREADY_THERE(f"`add` {symbol}: the vocabulary has it already")
-    tags = _new_tags(pair, wanted.languages or {})
-    kept = _kept(pair, wanted.text, normalize)
-    found = [
-        _side(side, ids, [*wanted.symbols, *tags], [_spelt(side, symbol) for symbol in wanted.symbols] + [
+    tags = _new_tags(pair, changes.languages or {})
+    kept = _kept(pair, changes.text, normalize)
+    made = [
+        _side(side, ids, [*changes.symbols, *tags], [_spelt(side, symbol) for symbol in changes.symbols] + [
             [side.id_of(like)] for like in tags.values()
         ], set(tags))
         for side, ids in zip(sides, kept, strict=True)
     ]  # fmt: skip
     languages = pair.languages
     if languages is not None:
-        codes = dict(zip(wanted.languages or {}, tags, strict=True))
+        codes = dict(zip(changes.languages or {}, tags, strict=True))
         languages = replace(languages, tags={**languages.tags, **codes})
-    src, tgt = found[0], found[-1]
+    src, tgt = made[0], made[-1]
     return TokenizerPair(src[0], tgt[0], pair.shared, languages), (src[1], tgt[1])
 
 
 def _new_tags(pair: TokenizerPair, languages: Mapping[str, str]) -> dict[str, str]:
-    """The tag of each new language, and that of the one like it."""
+    """The tag of each new language, with the tag of the language that it is like."""
     if languages and (pair.languages is None or not pair.languages.tags):
         raise Error.UNSUPPORTED("`add_language`: the model is not told languages")
-    found = {}
+    tags = {}
     for code, like in languages.items():
         assert pair.languages is not None
         if code in pair.languages.tags:
             raise Error.ALREADY_THERE(f"`add_language` {code}: the model has that language already")
         known = pair.languages.code(like)
         tag = pair.languages.tags[known]
-        found[tag.replace(known, code)] = tag
-    return found
+        tags[tag.replace(known, code)] = tag
+    return tags
 
 
 def _spelt(side: Tokenizer, symbol: str) -> list[int]:

@@ -57,8 +57,8 @@ def graded(exercise: Exercise, answers: dict[str, Any]) -> str:
 def progress() -> dict[str, list[str]]:
     """All that is done: {"exercises": ["3-sequence_mask", ...], "bugs": ["7", ...]}."""
     try:
-        found = json.loads(PROGRESS.read_text(encoding="utf-8"))
-        return {kind: [str(one) for one in found[kind]] for kind in ("exercises", "bugs")}
+        done = json.loads(PROGRESS.read_text(encoding="utf-8"))
+        return {kind: [str(one) for one in done[kind]] for kind in ("exercises", "bugs")}
     except (OSError, ValueError, KeyError, TypeError):
         return {"exercises": [], "bugs": []}
 

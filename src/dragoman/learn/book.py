@@ -40,15 +40,15 @@ CODE = re.compile(r"^> code: (\S+\.py): ([\w.]+)$", re.MULTILINE)
 def source_of_symbol(path: str, symbol: str) -> tuple[int, str]:
     """(first line, source) of a function, class or method. Raises KeyError where there is none of that name."""
     text = (SOURCE / path).read_text(encoding="utf-8")
-    found: Any = ast.parse(text)
+    current: Any = ast.parse(text)
     for name in symbol.split("."):
-        parts = [node for node in found.body if getattr(node, "name", None) == name]
+        parts = [node for node in current.body if getattr(node, "name", None) == name]
         if not parts:
             raise KeyError(f"{path} has no {symbol}")
-        found = parts[0]
+        current = parts[0]
     lines = text.splitlines()
-    start = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])
-    return start, "\n".join(lines[start - 1 : found.end_lineno])
+    start = min([current.lineno, *(decorator.lineno for decorator in current.decorator_list)])
+    return start, "\n".join(lines[start - 1 : current.end_lineno])
 
 
 def highlighted(source: str) -> str:

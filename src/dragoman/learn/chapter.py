@@ -129,18 +129,18 @@ def notebook(chapter: Chapter, outputs: list[Output] | None = None) -> str:
         if not cell.is_code:
             cells.append({"cell_type": "markdown", **common})
             continue
-        found = [] if outputs is None else _notebook_outputs(outputs[number])
-        cells.append({"cell_type": "code", "execution_count": None, "outputs": found, **common})
+        cell_outputs = [] if outputs is None else _notebook_outputs(outputs[number])
+        cells.append({"cell_type": "code", "execution_count": None, "outputs": cell_outputs, **common})
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
 
 def _notebook_outputs(output: Output) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    outputs: list[dict[str, Any]] = []
     if output.text:
-        found.append({"output_type": "stream", "name": "stdout", "text": output.text.splitlines(keepends=True)})
+        outputs.append({"output_type": "stream", "name": "stdout", "text": output.text.splitlines(keepends=True)})
     for svg in output.figures:
         data = {"image/svg+xml": svg.splitlines(keepends=True)}
-        found.append({"output_type": "display_data", "data": data, "metadata": {}})
-    return found
+        outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return outputs

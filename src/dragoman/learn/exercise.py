@@ -78,14 +78,14 @@ class Exercise:
             torch.manual_seed(rng.randrange(2**31))
             arguments = self.draw(rng)
             results.append((arguments, _called(answer, arguments)))
-        for arguments, found in results:
-            if problem := difference(self.solution(*copied(arguments)), found):
+        for arguments, value in results:
+            if problem := difference(self.solution(*copied(arguments)), value):
                 raise Wrong(f"{self.name}: {self._known_mistake(results) or problem}")
 
     def _known_mistake(self, results: Sequence[tuple[tuple[Any, ...], Any]]) -> str:
         for function, message in self.wrong_answers():
             try:
-                if all(difference(function(*copied(arguments)), found) == "" for arguments, found in results):
+                if all(difference(function(*copied(arguments)), value) == "" for arguments, value in results):
                     return message
             except Exception:
                 continue
@@ -102,9 +102,9 @@ def changed(solution: Callable[..., Any], old: str, new: str) -> Callable[..., A
     """A solution with `new` in the place of `old`, which stands once in what follows its docstring."""
     head, quotes, code = source_of(solution).rpartition('"""')
     assert code.count(old) == 1, f"{old!r} stands {code.count(old)} times in {solution.__name__}"
-    found = dict(solution.__globals__)
-    exec(head + quotes + code.replace(old, new), found)
-    function: Callable[..., Any] = found[solution.__name__]
+    namespace = dict(solution.__globals__)
+    exec(head + quotes + code.replace(old, new), namespace)
+    function: Callable[..., Any] = namespace[solution.__name__]
     return function
 
 
@@ -133,42 +133,42 @@ def described(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def difference(expected: Any, found: Any, place: str = "the answer") -> str:
-    """The first thing in which `found` is not `expected`, in words; nothing where they are equal up to 1e-4."""
-    if isinstance(found, Tensor) and isinstance(expected, float) and found.numel() == 1:
-        found = float(found.detach())
-    if isinstance(expected, Tensor) and expected.dim() == 0 and isinstance(found, int | float):
+def difference(expected: Any, actual: Any, place: str = "the answer") -> str:
+    """The first thing in which `actual` is not `expected`, in words; nothing where they are equal up to 1e-4."""
+    if isinstance(actual, Tensor) and isinstance(expected, float) and actual.numel() == 1:
+        actual = float(actual.detach())
+    if isinstance(expected, Tensor) and expected.dim() == 0 and isinstance(actual, int | float):
         expected = float(expected)
     if isinstance(expected, Tensor):
-        return _tensor_difference(expected, found, place)
+        return _tensor_difference(expected, actual, place)
     if isinstance(expected, tuple | list):
-        if not isinstance(found, tuple | list):
-            return f"{place} should be {len(expected)} values and is {described(found)}"
-        if len(expected) != len(found):
-            return f"{place} should have {len(expected)} values and has {len(found)}: {described(found)}"
+        if not isinstance(actual, tuple | list):
+            return f"{place} should be {len(expected)} values and is {described(actual)}"
+        if len(expected) != len(actual):
+            return f"{place} should have {len(expected)} values and has {len(actual)}: {described(actual)}"
         parts = (
             difference(one, other, f"value {number} of {place}")
-            for number, (one, other) in enumerate(zip(expected, found, strict=True), start=1)
+            for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1)
         )
         return next(filter(None, parts), "")
     if isinstance(expected, dict):
-        if not isinstance(found, dict) or expected.keys() != found.keys():
-            return f"{place} should be a dict with the keys {list(expected)} and is {described(found)}"
-        return next(filter(None, (difference(expected[key], found[key], f"{place}[{key!r}]") for key in expected)), "")
-    if isinstance(expected, float) and isinstance(found, int | float):
-        close = math.isclose(expected, found, rel_tol=1e-4, abs_tol=1e-5)
-        return "" if close else f"{place} should be {expected:.6g} and is {found:.6g}"
-    return "" if expected == found else f"{place} should be {described(expected)} and is {described(found)}"
+        if not isinstance(actual, dict) or expected.keys() != actual.keys():
+            return f"{place} should be a dict with the keys {list(expected)} and is {described(actual)}"
+        return next(filter(None, (difference(expected[key], actual[key], f"{place}[{key!r}]") for key in expected)), "")
+    if isinstance(expected, float) and isinstance(actual, int | float):
+        close = math.isclose(expected, actual, rel_tol=1e-4, abs_tol=1e-5)
+        return "" if close else f"{place} should be {expected:.6g} and is {actual:.6g}"
+    return "" if expected == actual else f"{place} should be {described(expected)} and is {described(actual)}"
 
 
-def _tensor_difference(expected: Tensor, found: Any, place: str) -> str:
-    if not isinstance(found, Tensor):
-        return f"{place} should be a tensor of shape {tuple(expected.shape)} and is {described(found)}"
-    if expected.shape != found.shape:
-        return f"{place} should have the shape {tuple(expected.shape)} and has {tuple(found.shape)}"
-    if expected.dtype != found.dtype and (expected.dtype == torch.bool or found.dtype == torch.bool):
-        return f"{place} should be of {expected.dtype} and is of {found.dtype}"
-    one, other = expected.double(), found.detach().double()
+def _tensor_difference(expected: Tensor, actual: Any, place: str) -> str:
+    if not isinstance(actual, Tensor):
+        return f"{place} should be a tensor of shape {tuple(expected.shape)} and is {described(actual)}"
+    if expected.shape != actual.shape:
+        return f"{place} should have the shape {tuple(expected.shape)} and has {tuple(actual.shape)}"
+    if expected.dtype != actual.dtype and (expected.dtype == torch.bool or actual.dtype == torch.bool):
+        return f"{place} should be of {expected.dtype} and is of {actual.dtype}"
+    one, other = expected.double(), actual.detach().double()
     wrong = ~torch.isclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
     if not bool(wrong.any()):
         return ""
@@ -188,6 +188,6 @@ def answers_file(exercises: Sequence[Exercise]) -> str:
 
 
 def _imports(source: str) -> list[str]:
-    found = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    lines = [textwrap.dedent(ast.unparse(node)) for node in found]
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    lines = [textwrap.dedent(ast.unparse(node)) for node in imports]
     return [line for line in lines if "dragoman.learn" not in line]

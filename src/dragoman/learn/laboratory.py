@@ -87,10 +87,10 @@ class Trained:
         """The share of a hundred unseen sequences that come out right."""
         data = pairs(task, "test", 100)
         try:
-            found = translate(self.model, [src for src, _ in data], beam_size)
+            translations = translate(self.model, [src for src, _ in data], beam_size)
         except (RuntimeError, ValueError):  # a planted bug may not even get as far as a translation
             return 0.0
-        return sum(one == tgt for one, (_, tgt) in zip(found, data, strict=True)) / len(data)
+        return sum(one == tgt for one, (_, tgt) in zip(translations, data, strict=True)) / len(data)
 
 
 def build(seed: int, **settings: Any) -> Seq2SeqModel:
@@ -134,5 +134,5 @@ def translate(model: Seq2SeqModel, sources: Sequence[list[int]], beam_size: int 
     """The best translation of each source, all in one batch."""
     batch = collate([(src, src) for src in sources])
     config = parse(DecodingConfig, {"beam_size": beam_size, "max_length_ratio": 1.0, "max_length_extra": 4})
-    found = searching.search(model, batch.src, batch.src_mask, config)
-    return [list(hypotheses[0].ids) for hypotheses in found]
+    results = searching.search(model, batch.src, batch.src_mask, config)
+    return [list(hypotheses[0].ids) for hypotheses in results]

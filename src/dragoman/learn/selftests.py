@@ -118,11 +118,11 @@ def attention_is_pytorchs() -> None:
         theirs.out_proj.bias.copy_(ours.output_proj.bias)
     x, hidden = torch.randn(2, 5, 24), torch.ones(5, 5, dtype=torch.bool).triu(1)
     maps: list[torch.Tensor] = []
-    found = ours(x, x, ~hidden[None, None], maps)
+    output = ours(x, x, ~hidden[None, None], maps)
     expected, weights = theirs(x, x, x, attn_mask=hidden, average_attn_weights=False)
     assert torch.allclose(maps[0].sum(dim=-1), torch.ones(2, 4, 5), atol=1e-4), "a query's weights do not sum to 1"
     assert torch.allclose(maps[0], weights, atol=1e-4), "the weights are not PyTorch's: heads, scale, mask or softmax"
-    assert torch.allclose(found, expected, atol=1e-4), "the output is not PyTorch's"
+    assert torch.allclose(output, expected, atol=1e-4), "the output is not PyTorch's"
 
 
 def queries_differ_in_what_they_look_at() -> None:
@@ -169,11 +169,11 @@ def _training_step() -> TrainingStep:
 
 def a_step_repeats() -> None:
     """The gradients of a step, asked for twice, are the same: nothing is left over from the step before."""
-    step, found = _training_step(), []
+    step, grads = _training_step(), []
     for _ in range(2):
         step.gradients(1)
-        found.append(torch.cat([p.grad.flatten() for p in step.parameters if p.grad is not None]).clone())
-    assert torch.allclose(found[0], found[1]), "asked for twice, a step's gradients differ: old ones are not cleared"
+        grads.append(torch.cat([p.grad.flatten() for p in step.parameters if p.grad is not None]).clone())
+    assert torch.allclose(grads[0], grads[1]), "asked for twice, a step's gradients differ: old ones are not cleared"
 
 
 def a_plain_loop_uses_each_gradient_once() -> None:
@@ -222,13 +222,13 @@ def a_stack_ends_in_numbers_of_size_one() -> None:
 
 @torch.no_grad()
 def norms_are_pytorchs() -> None:
-    """The residual connections are those of the papers, around PyTorch's norms."""
+    """The residual connections are as in the papers, around PyTorch's norms."""
     x, sublayer = torch.randn(2, 3, 8), nn.Linear(8, 8)
     norm = blocks.BlockConfig(d_model=8, num_heads=2).new_norm()
     expected = {"pre": x + sublayer(norm(x)), "post": norm(x + sublayer(x)), "output": x + norm(sublayer(x))}
-    for name, wanted in expected.items():
-        found = residual.NORM_PLACEMENTS[name](norm, 0.0)(x, sublayer)
-        assert torch.allclose(found, wanted, atol=1e-5), f"{name}: the residual connection is not the paper's"
+    for name, formula in expected.items():
+        output = residual.NORM_PLACEMENTS[name](norm, 0.0)(x, sublayer)
+        assert torch.allclose(output, formula, atol=1e-5), f"{name}: the residual connection is not the paper's"
     assert torch.allclose(norm(x), F.layer_norm(x, (8,)), atol=1e-5), "the norm is not PyTorch's"
 
 
@@ -268,15 +268,15 @@ def a_search_stops_at_the_end() -> None:
         output.bias[EOS_ID] = 1e3
     batch = collate([(SRC, TGT), (SRC[:2], TGT)])
     for beam_size in (1, 3):
-        found = searching.search(model, batch.src, batch.src_mask, parse(DecodingConfig, {"beam_size": beam_size}))
-        assert [hypotheses[0].ids for hypotheses in found] == [[], []], f"beam {beam_size}: it goes on after </s>"
+        results = searching.search(model, batch.src, batch.src_mask, parse(DecodingConfig, {"beam_size": beam_size}))
+        assert [hypotheses[0].ids for hypotheses in results] == [[], []], f"beam {beam_size}: it goes on after </s>"
 
 
 def a_translation_does_not_change_from_one_time_to_the_next() -> None:
-    """Two searches of one model, which was just trained, find the same."""
+    """Two searches with the same model, just trained, find the same."""
     model = laboratory.build(1, dropout=0.4).train()
-    found = [laboratory.translate(model, [SRC] * 8) for _ in range(2)]
-    assert found[0] == found[1], "the same model translates the same sentence in two ways: dropout is on"
+    translations = [laboratory.translate(model, [SRC] * 8) for _ in range(2)]
+    assert translations[0] == translations[1], "the same model translates the same sentence in two ways: dropout is on"
 
 
 def batches_are_shuffled() -> None:

@@ -123,8 +123,8 @@ def agreement(seed: int) -> float:
 def mean_length(seed: int) -> float:
     trained = laboratory.train(seed)
     data = laboratory.pairs("reverse", "test", 60)
-    found = laboratory.translate(trained.model, [src for src, _ in data])
-    return sum(map(len, found)) / sum(len(tgt) for _, tgt in data)
+    translations = laboratory.translate(trained.model, [src for src, _ in data])
+    return sum(map(len, translations)) / sum(len(tgt) for _, tgt in data)
 
 
 @figure("change of the encoder's first vector by the last token", "above", 0.001)
@@ -168,8 +168,8 @@ def disagreement(model: Seq2SeqModel, sources: Sequence[list[int]], beam_size: i
     batch = collate([(src, src) for src in sources])
     settings = {"beam_size": beam_size, "n_best": n_best, "max_length_ratio": 1.0, "max_length_extra": 3}
     worst = 0.0
-    found = searching.search(model, batch.src, batch.src_mask, parse(DecodingConfig, settings))
-    for src, hypotheses in zip(sources, found, strict=True):
+    results = searching.search(model, batch.src, batch.src_mask, parse(DecodingConfig, settings))
+    for src, hypotheses in zip(sources, results, strict=True):
         for one in hypotheses:
             again = collate([(src, one.ids)])
             log_probs = model(again.src, again.src_mask, again.tgt_in).log_softmax(dim=-1)

@@ -94,10 +94,10 @@ def term(it: Sentence) -> str:
     """A term of the glossary that a reference has."""
     if it.terms is None:
         return ""
-    wanted = [found.target for found in it.terms.find(it.src)]
+    targets = [entry.target for entry in it.terms.find(it.src)]
     lost = [
         target
-        for target in dict.fromkeys(wanted)
+        for target in dict.fromkeys(targets)
         if any(any(occurrences(target, ref)) for ref in it.refs) and not any(occurrences(target, it.hyp))
     ]
     return f"terms lost: {', '.join(lost)}" if lost else ""
@@ -107,9 +107,9 @@ def word_order(it: Sentence) -> str:
     """The words of a reference in another order."""
     words = folded(it.hyp)
     for ref in it.refs:
-        wanted = folded(ref)
-        if len(words) >= 4 and len(wanted) >= 4:
-            alone, paired = _overlap(words, wanted, 1), _overlap(words, wanted, 2)
+        expected = folded(ref)
+        if len(words) >= 4 and len(expected) >= 4:
+            alone, paired = _overlap(words, expected, 1), _overlap(words, expected, 2)
             if alone >= SAME_WORDS and alone - paired >= OTHER_ORDER:
                 return "other order of words"
     return ""
@@ -135,8 +135,8 @@ def hallucinated(it: Sentence) -> str:
     if it.lexicon is None:
         return ""
     words = [word for word in _content(it) if word not in folded(it.src)]
-    found = it.lexicon.unsupported(it.src, words, UNSUPPORTED)
-    return f"not in the source: {' '.join(found)}" if found else ""
+    unsupported = it.lexicon.unsupported(it.src, words, UNSUPPORTED)
+    return f"not in the source: {' '.join(unsupported)}" if unsupported else ""
 
 
 def _content(it: Sentence) -> list[str]:
@@ -167,16 +167,16 @@ def faults_of(
     test: TestSet, hypotheses: Sequence[str], lexicon: Lexicon | None = None, terms: Glossary | None = None
 ) -> list[dict[str, str]]:
     """Of each line the faults of its translation: class -> what is wrong."""
-    found = []
+    line_faults = []
     for row, (src, hyp) in enumerate(zip(test.sources, hypotheses, strict=True)):
         refs = tuple(lines[row] for lines in test.references)
         it = Sentence(src, hyp, refs, test.languages, lexicon, terms)
-        found.append({kind: said for kind, fault in CLASSES.items() if (said := fault(it))})
-    return found
+        line_faults.append({kind: text for kind, fault in CLASSES.items() if (text := fault(it))})
+    return line_faults
 
 
 @dataclass(frozen=True)
-class Told:
+class FaultCounts:
     """Numbers of sentences that have a class of faults in each of two systems, and in one alone."""
 
     first: int
@@ -191,16 +191,16 @@ class Told:
         return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count) if count else 1.0
 
 
-def told(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> dict[str, Told]:
+def fault_counts(first: Sequence[dict[str, str]], second: Sequence[dict[str, str]]) -> dict[str, FaultCounts]:
     """The classes in which two systems have faults."""
-    found = {}
+    counts = {}
     for kind in CLASSES:
         pairs = [(kind in one, kind in other) for one, other in zip(first, second, strict=True)]
         ones, others = sum(one for one, _ in pairs), sum(other for _, other in pairs)
         if ones or others:
             alone = sum(one and not other for one, other in pairs), sum(other and not one for one, other in pairs)
-            found[kind] = Told(ones, others, *alone)
-    return found
+            counts[kind] = FaultCounts(ones, others, *alone)
+    return counts
 
 
 def most_telling(
@@ -221,13 +221,13 @@ def most_telling(
 
 def _names(text: str) -> set[str]:
     """Words with a capital that do not begin a sentence, and those with capitals inside."""
-    found = set()
+    names = set()
     for start, end in words(text):
         word = text[start:end]
         begins = not re.search(r"\w", text[:start]) or re.search(r"[.!?:]\W*$", text[:start])
         if (word[0].isupper() and not begins and len(word) > 1) or re.search(r"\w[A-ZÄÖÜ]", word):
-            found.add(word)
-    return found
+            names.add(word)
+    return names
 
 
 def _overlap(one: Sequence[str], other: Sequence[str], size: int) -> float:

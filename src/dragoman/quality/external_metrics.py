@@ -97,15 +97,15 @@ def _figures(text: str, origin: str, count: int) -> list[float]:
         return _json_figures(text, origin, count)
     lines = [line for line in text.splitlines() if line.strip()]
     segments = [line for line in lines if _SEGMENT.search(line)]
-    found = []
+    figures = []
     for number, line in enumerate(segments or lines, 1):
         numbers = _NUMBER.findall(line)
         if not numbers:
             raise Error.WRONG_SHAPE(f"there is no number: {line[:60]!r}", file=origin, line=number)
-        found.append(float(numbers[-1]))
-    if len(found) == count + 1 and not segments:
-        found.pop()  # the figure of the whole stands last
-    return found
+        figures.append(float(numbers[-1]))
+    if len(figures) == count + 1 and not segments:
+        figures.pop()  # the figure of the whole stands last
+    return figures
 
 
 def _json_figures(text: str, origin: str, count: int) -> list[float]:

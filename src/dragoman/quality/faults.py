@@ -211,9 +211,9 @@ def numbers_lost(line: Line) -> str | None:
         if number.kind == "time" and number.text.split(":")[0] and _holds_time(number.text, left):
             continue
         for part in parts_of(number):
-            said = min((value for value in part if left.get(value)), key=lambda value: left[value][0], default=None)
-            if said is not None:
-                left[said].popleft()
+            written = min((value for value in part if left.get(value)), key=lambda value: left[value][0], default=None)
+            if written is not None:
+                left[written].popleft()
             elif not any(map(inside, part)):
                 lost.append(number.text)
                 break
@@ -358,8 +358,8 @@ def doubled(line: Line) -> str | None:
         return None
     if language_of(line.languages[1]) in facts("reduplicates"):
         return None
-    found = next((m for m in _DOUBLED.finditer(line.tgt) if m[1].lower() not in _MAY_DOUBLE), None)
-    return repr(found[0]) if found else None
+    match = next((m for m in _DOUBLED.finditer(line.tgt) if m[1].lower() not in _MAY_DOUBLE), None)
+    return repr(match[0]) if match else None
 
 
 def marks_lost(line: Line) -> str | None:

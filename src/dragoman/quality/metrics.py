@@ -232,10 +232,10 @@ class _Say(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
 
 @contextlib.contextmanager
@@ -247,8 +247,8 @@ def _warnings_said() -> Iterator[None]:
         yield
     finally:
         log.handlers, log.propagate = handlers, propagates
-    if handler.said:
-        say(f"warning: sacreBLEU says: {' '.join(handler.said)}")
+    if handler.messages:
+        say(f"warning: sacreBLEU says: {' '.join(handler.messages)}")
 
 
 def bleu_tokenizer(tokenize: str, tgt_lang: str) -> str:

@@ -139,8 +139,8 @@ class Misread:
 
     def is_misread(self, text: str) -> bool:
         """True for a text that `mended` would change; it is counted."""
-        found, codecs = self.reading_of(text)
-        if found == text:
+        reading, codecs = self.reading_of(text)
+        if reading == text:
             if codecs != ("", "") and len(self.doubtful) < MOST_DOUBTFUL:
                 self.doubtful.append(text)
             return False
@@ -159,7 +159,7 @@ class Misread:
             if (data := _written(text, read_as)) is None:
                 continue
             for written_in in self.codecs:
-                if written_in == read_as or (found := _read(data, written_in)) is None or found == text:
+                if written_in == read_as or (reading := _read(data, written_in)) is None or reading == text:
                     continue
                 codecs = read_as, written_in
                 margin = (
@@ -167,9 +167,9 @@ class Misread:
                     if self.seen[codecs] < MANY
                     else MARGIN_OF_MANY + _unlikeliness(codecs) / 2
                 )
-                other = self._cost(found) + margin
-                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(found, written_in, text):
-                    best, lowest = (found if other <= cost else text, codecs), other
+                other = self._cost(reading) + margin
+                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(reading, written_in, text):
+                    best, lowest = (reading if other <= cost else text, codecs), other
         return best
 
     def _may_be_misread(self, text: str) -> bool:

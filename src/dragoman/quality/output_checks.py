@@ -86,12 +86,12 @@ def check_output(test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
     the place of a source that is not known, what needs none is looked for.
     """
     output = _Output(test, hypotheses)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in OF_REFERENCES if output.sources == output.references else CHECKS:
-        found += CHECKS[name](output)
-        if any(fault.kind == "shifted" for fault in found):
+        findings += CHECKS[name](output)
+        if any(fault.kind == "shifted" for fault in findings):
             break
-    return found
+    return findings
 
 
 class _Output:
@@ -114,7 +114,7 @@ class _Output:
         )
 
     def line(self, row: int, translations: Sequence[str] | None = None) -> Line:
-        """A source with its translation, or with that of other ones."""
+        """A source with its translation, or with the translation in `translations`."""
         return Line(self.sources[row], (translations or self.hypotheses)[row], self.test.languages)
 
 
@@ -179,8 +179,8 @@ def references_given(output: _Output) -> Iterator[Finding]:
 
 def shifted(output: _Output) -> Iterator[Finding]:
     """Stretches of lines that translate the lines before or after them."""
-    found = _shifts(_vectors(output.hypotheses), _vectors(output.references))
-    for first, last, offset in found:
+    stretches = _shifts(_vectors(output.hypotheses), _vectors(output.references))
+    for first, last, offset in stretches:
         where = f"lines {first:,} to {last:,}" if last < len(output) else f"from line {first:,} on, lines"
         side = "further down" if offset > 0 else "further up"
         yield Finding(
@@ -247,8 +247,8 @@ def wrong_language(output: _Output) -> Iterator[Finding]:
         return
     lines = output.lines(target_language)
     if len(lines) >= max(2, 0.03 * len(output)):
-        told = Counter(target_language(output.line(line - 1)) for line in lines)
-        yield Finding("wrong language", f"{len(lines):,} lines are in {told.most_common(1)[0][0]}", lines)
+        languages = Counter(target_language(output.line(line - 1)) for line in lines)
+        yield Finding("wrong language", f"{len(lines):,} lines are in {languages.most_common(1)[0][0]}", lines)
 
 
 def numbers_changed(output: _Output) -> Iterator[Finding]:
@@ -311,21 +311,21 @@ def leaks(test: TestSet, training: Iterable[str]) -> list[Finding]:
     places: dict[str, list[int]] = {}
     for number, line in enumerate(test.sources, 1):
         places.setdefault(key(line), []).append(number)
-    held, found = Leakage(test.sources), set[int]()
+    held, leaked = Leakage(test.sources), set[int]()
     for src in training:
         spelt = key(src)
         if held.exactly(spelt):
-            found.update(places[spelt])
-    if not found:
+            leaked.update(places[spelt])
+    if not leaked:
         return []
-    message = f"{len(found):,} source lines ({100 * len(found) / len(test):.1f} %) are in the training text"
-    return [Finding("leaked", message, tuple(sorted(found)))]
+    message = f"{len(leaked):,} source lines ({100 * len(leaked) / len(test):.1f} %) are in the training text"
+    return [Finding("leaked", message, tuple(sorted(leaked)))]
 
 
 def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:
     """(first line, last line, offset) of stretches that resemble the references so many lines further down."""
     own = (hyp * ref).sum(axis=1)
-    found: list[tuple[int, int, int]] = []
+    stretches: list[tuple[int, int, int]] = []
     for offset in sorted(range(-OFFSETS, OFFSETS + 1), key=abs):
         if not offset or abs(offset) >= len(own):
             continue
@@ -335,9 +335,9 @@ def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:
         first, last = _best_stretch(gains - SHIFT_GAIN / 2)
         if last - first + 1 >= SHORTEST_SHIFT and gains[first : last + 1].mean() >= SHIFT_GAIN:
             begin, end = rows.start + first + 1, rows.start + last + 1
-            if not any(begin <= other_end and other_begin <= end for other_begin, other_end, _ in found):
-                found.append((begin, len(own) if end >= len(own) - abs(offset) else end, offset))
-    return sorted(found)
+            if not any(begin <= other_end and other_begin <= end for other_begin, other_end, _ in stretches):
+                stretches.append((begin, len(own) if end >= len(own) - abs(offset) else end, offset))
+    return sorted(stretches)
 
 
 def _best_stretch(gains: Array) -> tuple[int, int]:

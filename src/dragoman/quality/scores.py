@@ -82,14 +82,14 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, for a program."""
-        found: dict[str, Any] = {**self.values, "signatures": self.signatures, "sentences": self.sentences}
+        figures: dict[str, Any] = {**self.values, "signatures": self.signatures, "sentences": self.sentences}
         if self.faults is not None:
-            found["faults"] = [asdict(fault) for fault in self.faults]
+            figures["faults"] = [asdict(fault) for fault in self.faults]
         if self.intervals:
-            found["intervals"] = {name: {"mean": mean, "ci": half} for name, (mean, half) in self.intervals.items()}
+            figures["intervals"] = {name: {"mean": mean, "ci": half} for name, (mean, half) in self.intervals.items()}
         if self.parts:
-            found["parts"] = {name: {**part.values, "sentences": part.sentences} for name, part in self.parts.items()}
-        return found
+            figures["parts"] = {name: {**part.values, "sentences": part.sentences} for name, part in self.parts.items()}
+        return figures
 
 
 def score(
@@ -134,8 +134,8 @@ def scores_of(
         signatures = {
             metric.name: metric.resampled(resamples, SEED) if resamples else metric.signature() for metric in metrics
         }
-        found = {metric.name: interval(metric, own[metric.name], resamples) for metric in metrics if resamples}
-        return Scores(values, titles, signatures, count, intervals=found)
+        intervals = {metric.name: interval(metric, own[metric.name], resamples) for metric in metrics if resamples}
+        return Scores(values, titles, signatures, count, intervals=intervals)
 
     of_parts = {name: of(list(rows), len(rows)) for name, rows in (parts or {}).items()}
     return replace(of(slice(None), len(test)), parts=of_parts, faults=faults)

@@ -124,9 +124,9 @@ def bootstrap(
     scores: list[list[float]] = [[] for _ in systems]
     for _ in range(resamples):
         rows = rng.choice(count, size=count, replace=True)
-        for system, found in zip(statistics, scores, strict=True):
-            found.append(metric.score(system[rows].sum(0)))
-    return [np.array(found) for found in scores]
+        for system, system_scores in zip(statistics, scores, strict=True):
+            system_scores.append(metric.score(system[rows].sum(0)))
+    return [np.array(system_scores) for system_scores in scores]
 
 
 def interval(
@@ -141,14 +141,14 @@ def interval(
 def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: int, seed: int = SEED) -> FloatArray:
     """The absolute differences of pairs of systems made by exchanging the outputs of random sentences."""
     rng = np.random.default_rng(seed)
-    count, found = len(first), []
+    count, differences = len(first), []
     at_once = 32 * max(1, _VALUES_AT_ONCE // (32 * count))  # the generator hands out 32 truth values at a time
     for begin in range(0, trials, at_once):
         chosen = rng.integers(2, size=(min(at_once, trials - begin), count), dtype=bool)
         mine, others = chosen.astype(np.float64), (~chosen).astype(np.float64)
         for a, b in zip(mine @ first + others @ second, others @ first + mine @ second, strict=True):
-            found.append(abs(metric.score(a) - metric.score(b)))
-    return np.array(found)
+            differences.append(abs(metric.score(a) - metric.score(b)))
+    return np.array(differences)
 
 
 def all_exchanges(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray | None:
@@ -184,8 +184,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p_values, kind="stable")
-    found, largest = [0.0] * len(order), 0.0
+    corrected, largest = [0.0] * len(order), 0.0
     for rank, place in enumerate(order.tolist()):
         largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
-        found[place] = largest
-    return found
+        corrected[place] = largest
+    return corrected

@@ -32,8 +32,8 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
             raise Error.MISSING_OPTION(
                 "`by` rarity counts words in the training text", "give `training_text`, the source side"
             )
-        wanted = {word for line in test.sources for word in folded(line)}
-        counts = Counter(word for line in training for word in folded(line) if word in wanted)
+        words = {word for line in test.sources for word in folded(line)}
+        counts = Counter(word for line in training for word in folded(line) if word in words)
         rarest = [min((counts[word] for word in folded(line)), default=0) for line in test.sources]
         return _by_number(rarest, FREQUENCIES, "rarest word {} times", from_number=0)
     labels = list(read_lines(find(by), may_be_empty=True))
@@ -50,14 +50,14 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
 
 
 def _by_number(numbers: list[int], bounds: tuple[int, ...], name: str, *, from_number: int) -> dict[str, list[int]]:
-    found, low = {}, from_number
+    parts, low = {}, from_number
     for high in (*bounds, None):
         rows = [row for row, number in enumerate(numbers) if number >= low and (high is None or number <= high)]
         span = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
         if rows:
-            found[name.format(span)] = rows
+            parts[name.format(span)] = rows
         low = (high or 0) + 1
-    return found
+    return parts
 
 
 def _length(line: str, language: str) -> int:

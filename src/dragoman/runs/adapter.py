@@ -33,7 +33,7 @@ def layers(factors: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]],
 
 def merge(weights: Mapping[str, Tensor], factors: Mapping[str, Tensor], scale: float, source: str) -> dict[str, Tensor]:
     """The weights of a base with the corrections of an adapter in them. Raises DragomanError as `layers` does."""
-    found = dict(weights)
+    corrected = dict(weights)
     for name in layers(factors, {key: tuple(tensor.shape) for key, tensor in weights.items()}, source):
-        found[f"{name}.weight"] = merged(weights[f"{name}.weight"], factors[name + A], factors[name + B], scale)
-    return found
+        corrected[f"{name}.weight"] = merged(weights[f"{name}.weight"], factors[name + A], factors[name + B], scale)
+    return corrected

@@ -101,8 +101,8 @@ def _verify(path: Path) -> None:
 def list_checkpoints(run_dir: Path) -> list[Path]:
     """Every complete checkpoint directory, oldest first; verified or not."""
     directory = checkpoints_dir(run_dir)
-    found = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
-    return sorted(found, key=step_of)
+    paths = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
+    return sorted(paths, key=step_of)
 
 
 def verified(paths: Iterable[Path], complain: Complain = lambda text: None, what: str = "skipped") -> Iterator[Path]:
@@ -138,7 +138,7 @@ def select(run_dir: Path, which: str = "best") -> Path:
     elif which.isdecimal():
         path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
         if not path.is_dir():
-            there = ", ".join(f"{step_of(found):,}" for found in list_checkpoints(run_dir)) or "none"
+            there = ", ".join(f"{step_of(other):,}" for other in list_checkpoints(run_dir)) or "none"
             raise Error.NO_CHECKPOINT(f"has no checkpoint of step {int(which):,}; there are: {there}", file=run_dir)
         verify(path)
     else:
@@ -186,8 +186,8 @@ def restored(path: Path, build: Callable[[], M]) -> M:
     from strangers. Raises DragomanError where they do not fit each other.
     """
     with torch.device("meta"):  # shapes without memory
-        wanted = shapes(build())
-    require_equal_shapes(wanted, inference_shapes(path), str(path))
+        expected = shapes(build())
+    require_equal_shapes(expected, inference_shapes(path), str(path))
     model = build()
     load_weights(model, load_inference_weights(path), str(path))
     return model
@@ -272,20 +272,20 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
 
 
 def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Those of its `weights`."""
+    """The shapes of its `weights`."""
     return {name: tuple(tensor.shape) for name, tensor in weights(model).items()}
 
 
 def require_equal_shapes(
-    wanted: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
+    expected: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]], source: str
 ) -> None:
-    """Raises DragomanError listing what `source` lacks of what is wanted, has beyond it, or has in another shape."""
-    wrong = [f"lacks {name}" for name in wanted.keys() - held.keys()]
-    wrong += [f"has an unknown {name}" for name in held.keys() - wanted.keys()]
+    """Raises DragomanError listing what `source` lacks of what is expected, has beyond it, or has in another shape."""
+    wrong = [f"lacks {name}" for name in expected.keys() - held.keys()]
+    wrong += [f"has an unknown {name}" for name in held.keys() - expected.keys()]
     wrong += [
-        f"{name} is {held[name]} and should be {wanted[name]}"
-        for name in wanted.keys() & held.keys()
-        if held[name] != wanted[name]
+        f"{name} is {held[name]} and should be {expected[name]}"
+        for name in expected.keys() & held.keys()
+        if held[name] != expected[name]
     ]
     if wrong:
         shown = "; ".join(sorted(wrong)[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")

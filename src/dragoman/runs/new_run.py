@@ -103,8 +103,8 @@ def _differences(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> dic
     # do when they go on, and CHANGELOG.md must name it.
     old = config.to_dict(config.parse(type(recipe), written, str(path)))
     recorded = read_json(run_dir / IDENTITY, dict) if (run_dir / IDENTITY).exists() else {}
-    found = config.changes(old, config.to_dict(recipe))
-    changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in found}
+    differences = config.changes(old, config.to_dict(recipe))
+    changed = {key: f"{key}: {before!r} -> {now!r}" for key, before, now in differences}
     for key, digest in identity.items():
         if recorded.get(key) == digest:
             changed.pop(key, None)

@@ -34,21 +34,21 @@ class LoraConfig:
         return self.lora_alpha / (math.sqrt(self.r) if self.use_rslora else self.r)
 
 
-def add_adapter(model: nn.Module, wanted: LoraConfig) -> int:
+def add_adapter(model: nn.Module, config: LoraConfig) -> int:
     """Put the corrections into a model, in place, and freeze the rest; the number of layers that have one.
 
     Raises DragomanError for names of layers that there are not.
     """
     try:
-        layers = lora.targets(model, wanted.target_modules)
+        layers = lora.targets(model, config.target_modules)
     except ValueError as error:
         raise Error.UNKNOWN_NAME(f"adapter.target_modules: {error}") from error
-    lora.add_lora(model, layers, wanted.r, wanted.scale, wanted.lora_dropout)
+    lora.add_lora(model, layers, config.r, config.scale, config.lora_dropout)
     lora.freeze_base(model)
     return len(layers)
 
 
-def adapt(model: nn.Module, wanted: LoraConfig, base: Path, rows: Mapping[str, Rows]) -> str:
+def adapt(model: nn.Module, config: LoraConfig, base: Path, rows: Mapping[str, Rows]) -> str:
     """Give a model the weights of a base, and corrections that change nothing yet; says so in a line.
 
     `rows`: as of `load_pretrained`. Raises DragomanError unless the base is the same model, of the same vocabulary.
@@ -62,16 +62,16 @@ def adapt(model: nn.Module, wanted: LoraConfig, base: Path, rows: Mapping[str, R
     except DragomanError as error:
         raise error.within("adapter: ", SAME_MODEL) from error
     whole = count_parameters(model)
-    layers = add_adapter(model, wanted)
+    layers = add_adapter(model, config)
     return (
-        f"an adapter of {base}: rank {wanted.r} on {layers} linear layers, {count_parameters(model):,} parameters are "
+        f"an adapter of {base}: rank {config.r} on {layers} linear layers, {count_parameters(model):,} parameters are "
         f"trained, {whole:,} stay"
     )
 
 
-def facts(wanted: LoraConfig, base: Path) -> dict[str, Any]:
+def facts(config: LoraConfig, base: Path) -> dict[str, Any]:
     """The state of a checkpoint says so whose weights it corrects."""
-    return {adapter.KEY: {"base": checkpoint.inference_digest(base), "scale": wanted.scale}}
+    return {adapter.KEY: {"base": checkpoint.inference_digest(base), "scale": config.scale}}
 
 
 def refuse(recipe: Any) -> None:

@@ -96,8 +96,8 @@ def recipe_for_collection(
 
 
 def collected(given: Mapping[str, Any], run_dir: str, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """The plain settings `corpus` of a recipe with `corpus.files`, of which the corpus is made now
-    (`tasks/collection.py`); `changes` are those of a command.
+    """The plain settings `corpus` of a recipe with `corpus.files`: the corpus is made of these files now
+    (`tasks/collection.py`). `changes`: what a command overrides.
 
     Raises DragomanError where the files have nothing to train on.
     """
@@ -209,20 +209,20 @@ def hold_out(src: str, tgt: str, pairs: int, directory: Path) -> tuple[tuple[str
     on something else; the split of that run stays as it is.
     """
     names = show(src), show(tgt)
-    wanted = min(MAX_HELD_OUT, pairs // 50)
-    if not wanted:
+    held_out = min(MAX_HELD_OUT, pairs // 50)
+    if not held_out:
         raise Error.TOO_FEW(
             f"{pairs} pairs are too few to hold some out", "give `valid_src` and `valid_tgt`", file=names[0]
         )
     source = FilesSource(src=src, tgt=tgt)
-    limit = heapq.nsmallest(wanted, {_hash(pair.src) for pair in source.pairs()})[-1]
+    limit = heapq.nsmallest(held_out, {_hash(pair.src) for pair in source.pairs()})[-1]
     building = directory.with_name(directory.name + ".tmp")
     try:
         with writing(directory):
             sizes = _split(source, limit, building)
             if sizes["valid"] > sizes["train"]:
                 raise Error.TOO_FEW(
-                    f"so few different sentences that holding out {wanted} of them leaves {sizes['train']:,} pairs "
+                    f"so few different sentences that holding out {held_out} of them leaves {sizes['train']:,} pairs "
                     "to train on",
                     "give `valid_src` and `valid_tgt`",
                     file=names[0],

@@ -286,8 +286,8 @@ class Job(ABC):
     def others(self) -> list[str]:
         """The run directories that the recipe takes something from before it trains."""
         tokenizer = getattr(self.recipe, "tokenizer", None)
-        found = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
-        return [run for run in found if run]
+        runs = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
+        return [run for run in runs if run]
 
     def run(
         self,
@@ -328,8 +328,8 @@ class Job(ABC):
         self.ranks.first(self.prepare)
         if self.ranks.world > 1:
             self._join()
-        found = self.ranks.broadcast(self._newest)
-        return Path(found) if found else None
+        newest = self.ranks.broadcast(self._newest)
+        return Path(newest) if newest else None
 
     def _trained(
         self, log: RunLog, path: Path | None, deadline: float | None, watch: Watch | None = None

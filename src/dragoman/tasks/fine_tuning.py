@@ -69,7 +69,7 @@ class Course:
 
 
 USUAL = Course(epochs=30, steps=(150, 8_000), validations=12, most_times=4, others=1)
-"""For pairs of one's own."""
+"""The course for a user's own pairs."""
 
 
 def fine_tuning_recipe(
@@ -200,12 +200,12 @@ def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path
         return files
     translator = SearchTranslator.load(run)
     with Progress("the model translates general text", len(lines)) as bar, writing(directory):
-        found: list[str] = []
+        translations: list[str] = []
         for chunk in in_chunks(lines, STREAM_LINES):
-            found += translator.translate(chunk)
+            translations += translator.translate(chunk)
             bar.advance(len(chunk))
         directory.mkdir(parents=True, exist_ok=True)
-        atomic_io.replace_text(files[1], "".join(f"{line}\n" for line in found))
+        atomic_io.replace_text(files[1], "".join(f"{line}\n" for line in translations))
         atomic_io.replace_text(files[0], text)
     return files
 

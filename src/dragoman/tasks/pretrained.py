@@ -17,15 +17,15 @@ Rows = tuple[Sequence[str], Sequence[str]]
 
 def check_fits(model: nn.Module, run: str) -> None:
     """Raises DragomanError where `load_pretrained` will refuse the model, whatever rows the vocabularies decide on."""
-    held, wanted = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
-    if is_encoder_alone(run, wanted):
-        held = encoder_of(held, wanted)
-        wanted = {name: shape for name, shape in wanted.items() if is_of_encoder(name)}
-    for name in wanted.keys() & held.keys():
-        if wanted[name][1:] == held[name][1:]:
-            held[name] = wanted[name]
+    held, own = checkpoint.inference_shapes(checkpoint.select(check_run_dir(run))), checkpoint.shapes(model)
+    if is_encoder_alone(run, own):
+        held = encoder_of(held, own)
+        own = {name: shape for name, shape in own.items() if is_of_encoder(name)}
+    for name in own.keys() & held.keys():
+        if own[name][1:] == held[name][1:]:
+            held[name] = own[name]
     try:
-        checkpoint.require_equal_shapes(wanted, held, run)
+        checkpoint.require_equal_shapes(own, held, run)
     except DragomanError as error:
         raise error.within("init_from: ", SAME_MODEL) from error
 
@@ -55,15 +55,15 @@ def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> lis
                 taken[name] = theirs[name]
             continue
         place = {row: number for number, row in enumerate(named[1])}
-        found = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
+        known = [(number, place[row]) for number, row in enumerate(named[0]) if row in place]
         mapped, old = tensor.detach().clone(), theirs[name]
         if mapped.shape[1:] != old.shape[1:]:
             taken[name] = old  # told with all others that differ
             continue
-        mine, others = [row for row, _ in found], [row for _, row in found]
+        mine, others = [row for row, _ in known], [row for _, row in known]
         mapped[mine] = old[others].to(mapped)
         taken[name] = mapped
-        lines.append(f"{name}: {len(found):,} of {len(named[0]):,} rows are those of the other run, the others are new")
+        lines.append(f"{name}: {len(known):,} of {len(named[0]):,} rows are those of the other run, the others are new")
     try:
         checkpoint.load_weights(model, {**taken, **{name: theirs[name] for name in theirs.keys() - own.keys()}}, run)
     except DragomanError as error:
@@ -86,12 +86,12 @@ def is_encoder_alone(run: str, own: Mapping[str, Any]) -> bool:
 def encoder_of(theirs: Mapping[str, Held], own: Mapping[str, Any]) -> dict[str, Held]:
     """The encoder of a masked language model, under the names that it has in a model with the names `own`."""
     in_translator = any(name.startswith("encoder_layers.") for name in own)
-    found = {}
+    encoder = {}
     for name, value in theirs.items():
         part = next((part for part in ENCODER if name.startswith(part)), None)
         if part is not None:
-            found[f"{ENCODER[part] if in_translator else part}{name.removeprefix(part)}"] = value
-    return found
+            encoder[f"{ENCODER[part] if in_translator else part}{name.removeprefix(part)}"] = value
+    return encoder
 
 
 def is_of_encoder(name: str) -> bool:

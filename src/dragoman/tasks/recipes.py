@@ -127,7 +127,7 @@ def of_run(run_dir: str | Path) -> RecipeSettings:
 
 
 def parsed(data: dict[str, Any], source: str) -> RecipeSettings:
-    """A recipe of plain data, as `config.to_dict` makes it of one."""
+    """A recipe made of plain data, as `config.to_dict` gives it."""
     task = data.get("task", "translation")
     if not isinstance(task, str) or task not in JOBS:
         raise Error.UNKNOWN_NAME(f"`task`: no {task!r}", f"known: {', '.join(JOBS)}", file=source)

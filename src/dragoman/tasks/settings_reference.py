@@ -190,15 +190,15 @@ def _written(module: str) -> dict[tuple[str, str], str]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT and token.string.startswith("#:")
     }
-    said: dict[tuple[str, str], str] = {}
+    descriptions: dict[tuple[str, str], str] = {}
     for cls in (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)):
         for statement, below in zip(cls.body, [*cls.body[1:], ast.Pass()], strict=True):
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 text = comments.get(statement.end_lineno or 0, "")
                 if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
                     text = f"{text} {below.value.value!s}"
-                said[cls.name, statement.target.id] = " ".join(text.split())
-    return said
+                descriptions[cls.name, statement.target.id] = " ".join(text.split())
+    return descriptions
 
 
 def matching(prefix: str) -> list[tuple[Section, str, list[Setting]]]:

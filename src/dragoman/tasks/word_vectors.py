@@ -28,8 +28,8 @@ def require_words(tokenizer: Any) -> None:
 def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: VectorsConfig) -> None:
     """Put the vectors of the words that the file has into `embedding`; other words keep theirs.
 
-    A piece of a word gets the vector of a file of pieces (`▁un`, `un@@`), or else one that begins a word, as far as
-    it is one by itself, that of the word.
+    A piece gets its own vector where the file has pieces (`▁un`, `un@@`). Else a piece that begins a word gets the
+    vector of the word that it is by itself.
 
     Raises DragomanError when the file cannot be read or its vectors have another size.
     """
@@ -37,7 +37,7 @@ def load_vectors(embedding: TokenEmbedding, tokenizer: Tokenizer, vectors: Vecto
     words = [
         list(dict.fromkeys((word, word.removeprefix(WORD_START)))) for word in (one.strip(JOINER) for one in pieces)
     ]
-    found = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
-    of_pieces = {row: [found[word] for word in of_piece if word in found] for row, of_piece in enumerate(words)}
+    by_word = read_vectors(vectors.path, {word for of_piece in words for word in of_piece if word})
+    of_pieces = {row: [by_word[word] for word in of_piece if word in by_word] for row, of_piece in enumerate(words)}
     embedding.load_vectors({row: known[0] for row, known in of_pieces.items() if known})
     embedding.embedding.weight.requires_grad_(not vectors.freeze)

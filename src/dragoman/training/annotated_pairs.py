@@ -143,7 +143,7 @@ class Annotator:
         return plain_text(marked_src), plain_text(marked_tgt)
 
     def annotated(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
-        """The pair with pieces in it, those of codes and those of terms, or as it is."""
+        """The pair with pieces of codes and of terms in it, or as it is."""
         src, tgt = self._with_codes(src, tgt, rng)
         if self.terms is None or rng.random() >= self.config.terms:
             return src, tgt

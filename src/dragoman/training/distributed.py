@@ -42,7 +42,7 @@ POLL_S = 0.01
 
 
 class Ranks:
-    """A world of one process."""
+    """A world with a single process."""
 
     rank = 0
     world = 1
@@ -166,9 +166,9 @@ class TorchRanks(Ranks):
         if sums is not None:
             own[:3] = torch.tensor([1, sums.tokens, sums.processed])
             own[3:] = torch.tensor([gradient is not None for gradient in sums.gradients])
-        found = [torch.empty_like(own) for _ in range(self.world)]
-        dist.all_gather(found, own, group=self.gradients_group)
-        return torch.stack(found)
+        gathered = [torch.empty_like(own) for _ in range(self.world)]
+        dist.all_gather(gathered, own, group=self.gradients_group)
+        return torch.stack(gathered)
 
     def _exchanged(
         self,
@@ -207,9 +207,9 @@ class TorchRanks(Ranks):
     # -- agreement ---------------------------------------------------------------------------------------------------
 
     def any(self, flag: bool) -> bool:
-        found = torch.tensor(int(flag))
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return bool(found)
+        reduced = torch.tensor(int(flag))
+        dist.all_reduce(reduced, dist.ReduceOp.MAX)
+        return bool(reduced)
 
     def first(self, work: Callable[[], T]) -> T | None:
         return self._at_first(work, lambda result: "null")[0]
@@ -220,9 +220,9 @@ class TorchRanks(Ranks):
 
     def broadcast_numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
         own = decide() if self.is_first else [0] * count
-        found = torch.tensor([int(number) for number in own])
-        dist.broadcast(found, 0)
-        return found.tolist()
+        numbers = torch.tensor([int(number) for number in own])
+        dist.broadcast(numbers, 0)
+        return numbers.tolist()
 
     def _at_first(self, work: Callable[[], T], to_text: Callable[[T], str]) -> tuple[T | None, str]:
         """(the result, on rank 0), and its text. The others look into the store, where no timeout runs."""
@@ -259,13 +259,13 @@ class TorchRanks(Ranks):
             time.sleep(POLL_S)
 
     def require_alike(self, text: str, what: str) -> None:
-        found = self.all_gather(f"{socket.gethostname()}\n{text}")
-        expected = found[0].partition("\n")[2]
-        for rank, other in enumerate(found):
-            host, _, told = other.partition("\n")
-            if told != expected:
+        texts = self.all_gather(f"{socket.gethostname()}\n{text}")
+        expected = texts[0].partition("\n")[2]
+        for rank, other in enumerate(texts):
+            host, _, theirs = other.partition("\n")
+            if theirs != expected:
                 error = (
-                    f"process {rank} on {host} has another {what} than process 0: {_first_difference(expected, told)}"
+                    f"process {rank} on {host} has another {what} than process 0: {_first_difference(expected, theirs)}"
                 )
                 raise Error.MISMATCH(error) if rank == self.rank else SaidElsewhere(error)
 
@@ -403,7 +403,7 @@ def unflattened(flat: Tensor, parameters: Sequence[Tensor], present: Tensor) -> 
     return [part.view_as(parameter) if there else None for parameter, part, there in each], loss.reshape(())
 
 
-def _first_difference(expected: str, found: str) -> str:
-    """The first line of `found` that is another one in `expected`."""
-    lines = zip(expected.splitlines(), found.splitlines(), strict=False)
+def _first_difference(expected: str, actual: str) -> str:
+    """The first line of `actual` that is another one in `expected`."""
+    lines = zip(expected.splitlines(), actual.splitlines(), strict=False)
     return next((f"{other}, where it has {one}" for one, other in lines if one != other), "one of them has more")

@@ -217,10 +217,10 @@ class Projector:
                     each.append(tokens[fits])  # of a pair that was cut, what is left
                     rows += 1
                     counts[rows] = len(each[-1])
-        found = TokenLinks(counts.cumsum(), np.concatenate(each))
+        token_links = TokenLinks(counts.cumsum(), np.concatenate(each))
         with writing(path), atomic_io.replaced(path) as partial, partial.open("wb") as file:
-            np.savez(file, identity=np.array(identity), offsets=found.offsets, pairs=found.pairs)
-        return found
+            np.savez(file, identity=np.array(identity), offsets=token_links.offsets, pairs=token_links.pairs)
+        return token_links
 
     def _tokens(self, pair: Pair, src_words: list[Word], tgt_words: list[Word], links: WordLinks) -> IntArray:
         """(source token, target token) of each link between pieces of linked words."""

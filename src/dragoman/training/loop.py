@@ -183,13 +183,13 @@ class Trainer(Resumable):
 @contextmanager
 def stop_on_signals(ask: Callable[[], None]) -> Iterator[None]:
     """Call `ask` at the first Ctrl-C or SIGTERM inside, and raise KeyboardInterrupt at the second."""
-    asked = False
+    stopping = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal stopping
+        if stopping:
             raise KeyboardInterrupt
-        asked = True
+        stopping = True
         ask()
 
     in_main_thread = threading.current_thread() is threading.main_thread()  # elsewhere whoever runs us handles them

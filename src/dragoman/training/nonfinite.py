@@ -64,9 +64,9 @@ def listed(what: str, numbers: Iterable[int]) -> str:
     >>> listed("line", [7]), listed("line", range(100, 0, -10))
     ('line 7', 'lines 10, 20, 30, 40, 50, 60, 70, 80 and 2 more')
     """
-    found = sorted(int(number) for number in numbers)
-    shown, more = ", ".join(f"{number}" for number in found[:SHOWN]), len(found) - SHOWN
-    return f"{what}{'s' if len(found) > 1 else ''} {shown}" + (f" and {more:,} more" if more > 0 else "")
+    ordered = sorted(int(number) for number in numbers)
+    shown, more = ", ".join(f"{number}" for number in ordered[:SHOWN]), len(ordered) - SHOWN
+    return f"{what}{'s' if len(ordered) > 1 else ''} {shown}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def given_up(error: NotFinite, tried: str) -> DragomanError:

@@ -165,7 +165,7 @@ class MuonConfig:
 
 @settings
 class LionConfig:
-    """Steps of one size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
+    """Steps of equal size, by the sign alone (Chen et al. 2023). Wants a third to a tenth of AdamW's rate."""
 
     type: Literal["lion"] = "lion"
     beta1: float = Field(default=0.9, ge=0, lt=1)  #: Share of the momentum in the update's sign.
@@ -237,14 +237,14 @@ def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
     named = dict(model.named_parameters())
     frozen: dict[str, Tensor] = {}
     for part in parts:
-        wanted = EMBEDDINGS if part == "embeddings" else (part,)
-        found = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in wanted)}
-        if not found:
+        names = EMBEDDINGS if part == "embeddings" else (part,)
+        chosen = {name: one for name, one in named.items() if any(f"{name}.".startswith(f"{w}.") for w in names)}
+        if not chosen:
             there = ", ".join(dict.fromkeys(name.split(".")[0] for name in named))
             raise Error.UNKNOWN_NAME(
                 f"training.freeze: no part {part!r} in this model; it has {there}, and `embeddings`"
             )
-        frozen |= found
+        frozen |= chosen
     if len(frozen) == len(named):
         raise Error.WRONG_SETTING("training.freeze: all of the model is frozen", "leave something to train")
     return list(frozen.values())

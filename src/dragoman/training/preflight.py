@@ -85,8 +85,8 @@ def preflight(trainer: Trainer) -> Estimate:
         size, seconds_per_checkpoint = _checkpoint(trainer)
         peak = peak_bytes(trainer.device)
         _room(trainer.run_dir, kept * size, size)
-        found = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
-        return asdict(found)
+        estimated = Estimate(seconds_per_step, seconds_per_validation, seconds_per_checkpoint, peak, size, kept * size)
+        return asdict(estimated)
 
     estimate = Estimate(**trainer.ranks.broadcast(measured))
     trainer.training_step.optimizer.state.clear()
@@ -154,11 +154,11 @@ def fitting_batch_tokens(trainer: Trainer) -> int:
         budget = min(2 * budget, budget + int((limit - used) / max(each, 1e-9)))
         if budget < 1.05 * batches[-1][0]:
             break
-    found, _, used = batches[-1]
-    if not found:
+    tokens, _, used = batches[-1]
+    if not tokens:
         raise Error.OUT_OF_MEMORY(f"training.workspace: {size_text(limit)} are too little for {budget:,} tokens")
-    say(f"training.workspace: batches of training.batch_tokens={found} take {size_text(used)} of {size_text(limit)}")
-    return found
+    say(f"training.workspace: batches of training.batch_tokens={tokens} take {size_text(used)} of {size_text(limit)}")
+    return tokens
 
 
 def _workspace(trainer: Trainer) -> int:

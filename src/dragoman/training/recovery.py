@@ -176,7 +176,7 @@ class Resumable:
 
 def digest(model: nn.Module) -> str:
     """SHA-256 of a model's weights."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for tensor in checkpoint.weights(model).values():
-        found.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        sha256.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    return sha256.hexdigest()

@@ -94,7 +94,7 @@ class TrainingStep:
         return [(number, self.task.micro_batch(step, number)) for number in mine]
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
-        """Those of a step, summed over its target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
+        """The gradients of a step, summed over target tokens, in `.grad`: (loss sum, target tokens, real tokens)."""
         if not self.model.training:
             self.model.train()
         planned, count = self.config.micro_batches, self.task.count(step)
@@ -181,8 +181,8 @@ class TrainingStep:
     def _culprit(self, step: int) -> str:
         """The micro-batch of a step that gives no finite numbers by itself, with the lines that it is made of."""
         count = self.task.count(step)
-        found = next(filter(None, self.ranks.all_gather(self._culprit_of_mine(step, count))), "")
-        return found or f"the sum of its {count} micro-batches; none by itself"
+        culprit = next(filter(None, self.ranks.all_gather(self._culprit_of_mine(step, count))), "")
+        return culprit or f"the sum of its {count} micro-batches; none by itself"
 
     def _culprit_of_mine(self, step: int, count: int) -> str:
         for number, parts in self._made(step):

@@ -191,11 +191,11 @@ def _measure(trainer: Trainer, recipe: Any, steps: int) -> Measured:
 
 def _circumstances(trainer: Trainer, recipe: Any) -> dict[str, Any]:
     """Machine, versions, model and batch sizes of a measurement."""
-    found = circumstances(trainer.device, trainer.precision)
-    del found["python"]
+    facts = circumstances(trainer.device, trainer.precision)
+    del facts["python"]
     return {
-        **found,
-        "commit": found["commit"] or f"dragoman {__version__}",
+        **facts,
+        "commit": facts["commit"] or f"dragoman {__version__}",
         "cores": os.cpu_count() or 1,
         "compiled": trainer.training_step.compiled,
         "model": recipe.model.type,

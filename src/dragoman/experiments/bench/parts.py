@@ -73,7 +73,7 @@ class Stopwatch:
         return timed
 
     def _turn(self, part: str | None) -> None:
-        """Into a part, or out of the one that was last entered."""
+        """Enter a part; None leaves the part that was entered last."""
         if self._waiting:
             synchronize(self._trainer.device)
         now = time.perf_counter()
@@ -151,10 +151,10 @@ def time_by_group(trainer: Trainer, steps: range) -> dict[str, float] | None:
     finally:
         for owner in owners:
             del owner.update
-    found: Counter[str] = Counter()
+    times: Counter[str] = Counter()
     for event in profiled.events():
         took = event.self_device_time_total if on_gpu else event.self_cpu_time_total
         if event.device_type == torch.autograd.DeviceType.CPU:
-            found[group_of(event)] += took
-    total = sum(found.values()) or 1.0
-    return {group: found[group] / total for group in GROUPS}
+            times[group_of(event)] += took
+    total = sum(times.values()) or 1.0
+    return {group: times[group] / total for group in GROUPS}

@@ -9,5 +9,5 @@ CHAPTERS = range(1, 15)
 
 def exercises_of(chapter: int) -> list[Exercise]:
     """The exercises of a chapter, in their order."""
-    found: list[Exercise] = import_module(f"dragoman.learn.exercises.chapter{chapter:02}").EXERCISES
-    return found
+    exercises: list[Exercise] = import_module(f"dragoman.learn.exercises.chapter{chapter:02}").EXERCISES
+    return exercises

@@ -28,23 +28,23 @@ def settings() -> dict[str, Any]:
 
 def grade_settings(answer: Callable[[], dict[str, Any]]) -> None:
     """Train by them; say what is the likely cause where that fails."""
-    found = answer()
-    wanted = {"norm_placement", "lr", "warmup_steps", "dropout"}
-    if not isinstance(found, dict) or set(found) != wanted:
-        raise Wrong(f"settings: a dict with the keys {', '.join(sorted(wanted))} is asked for")
-    if found["norm_placement"] not in ("pre", "post"):
-        raise Wrong(f"settings: norm_placement is pre or post, not {found['norm_placement']!r}")
-    losses = train_one_sentence(seed=random.randrange(1000), **found)
+    values = answer()
+    keys = {"norm_placement", "lr", "warmup_steps", "dropout"}
+    if not isinstance(values, dict) or set(values) != keys:
+        raise Wrong(f"settings: a dict with the keys {', '.join(sorted(keys))} is asked for")
+    if values["norm_placement"] not in ("pre", "post"):
+        raise Wrong(f"settings: norm_placement is pre or post, not {values['norm_placement']!r}")
+    losses = train_one_sentence(seed=random.randrange(1000), **values)
     if losses[-1] < 0.1:
         return
     ending = f"the losses end with {losses[-2]:.2f}, {losses[-1]:.2f}"
-    if found["lr"] < 8e-6:
+    if values["lr"] < 8e-6:
         raise Wrong(f"settings: {ending}: the rate is too low for 20 steps")
-    if found["warmup_steps"] > 20:
+    if values["warmup_steps"] > 20:
         raise Wrong(f"settings: {ending}: the warm-up is longer than the training, which never reaches its rate")
-    if found["dropout"] > 0.3:
+    if values["dropout"] > 0.3:
         raise Wrong(f"settings: {ending}: so much dropout hides what is to be learnt by heart")
-    if found["norm_placement"] == "post":
+    if values["norm_placement"] == "post":
         raise Wrong(f"settings: {ending}: post-norm at this depth needs a lower rate and a warm-up, or pre-norm")
     raise Wrong(f"settings: {ending}: the rate is too high for this model; without a warm-up it throws weights far off")
 

@@ -18,8 +18,8 @@ def modified_precision(hypothesis: str, reference: str, n: int) -> tuple[int, in
         words = text.split()
         return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
-    found, wanted = ngrams(hypothesis), ngrams(reference)
-    return sum(min(count, wanted[gram]) for gram, count in found.items()), sum(found.values())
+    hyp, ref = ngrams(hypothesis), ngrams(reference)
+    return sum(min(count, ref[gram]) for gram, count in hyp.items()), sum(hyp.values())
 
 
 def bleu(hypotheses: list[str], references: list[str]) -> float:

@@ -155,11 +155,11 @@ class ClassifierJob(Job):
     def tested(self) -> Iterator[tuple[str, ClassScores, dict[str, Any], str]]:
         predictor = Predictor.load(self.run_dir, device=self.recipe.device)
         for name, split in self.splits[2].items():
-            found = evaluate(predictor, split)
-            scores, samples = found.scores, shown(split, found.predicted, TEST_SAMPLES)
-            fields = {"sentences": scores.examples, "decode_s": found.seconds, "samples": samples}
+            evaluated = evaluate(predictor, split)
+            scores, samples = evaluated.scores, shown(split, evaluated.predicted, TEST_SAMPLES)
+            fields = {"sentences": scores.examples, "decode_s": evaluated.seconds, "samples": samples}
             figures = f"accuracy {scores.accuracy:.2f}  macro F1 {scores.macro_f1:.2f}"
-            yield name, scores, fields, f"{figures}  in {found.seconds:.1f} s"
+            yield name, scores, fields, f"{figures}  in {evaluated.seconds:.1f} s"
 
     def score_text(self, score: float) -> str:
         return f"accuracy {score:.2f} %"

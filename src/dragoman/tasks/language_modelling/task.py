@@ -84,19 +84,19 @@ def score(
 def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, str]]:
     """Up to `count` places of a text, the same every time: what stands there, how it goes on, how the model goes on."""
     prompt_len = max(1, generator.max_context // 4)
-    wanted = 2 * prompt_len
-    room = len(ids) - prompt_len - wanted
+    length = 2 * prompt_len
+    room = len(ids) - prompt_len - length
     if room < 0 or not count:
         return []
     line_starts = np.flatnonzero(ids[:room] == EOS_ID) + 1
     places = line_starts if len(line_starts) >= count else np.arange(room + 1)
     chosen = [int(places[i * len(places) // count]) for i in range(min(count, len(places)))]
     prompts = [ids[place : place + prompt_len].tolist() for place in chosen]
-    continuations = generator.continuations(prompts, max_tokens=wanted)
+    continuations = generator.continuations(prompts, max_tokens=length)
     return [
         {
             "src": generator.text(prompt),
-            "ref": generator.text_after(prompt, ids[place + prompt_len : place + prompt_len + wanted].tolist()),
+            "ref": generator.text_after(prompt, ids[place + prompt_len : place + prompt_len + length].tolist()),
             "hyp": continuation,
         }
         for place, prompt, continuation in zip(chosen, prompts, continuations, strict=True)
@@ -138,7 +138,7 @@ class LanguageModellingTask(Planned):
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the whole validation text, and a few of its places continued."""
-        found = score(
+        scores = score(
             model,
             self.valid,
             self.valid_characters,
@@ -146,5 +146,5 @@ class LanguageModellingTask(Planned):
             min_context=self.min_context,
             device=self.generator.device,
         )
-        metrics = {name: getattr(found, name) for name in ("loss", "perplexity", "bits_per_character")}
-        return Validation(-found.loss, metrics, samples(self.generator, self.valid, self.shown))
+        metrics = {name: getattr(scores, name) for name in ("loss", "perplexity", "bits_per_character")}
+        return Validation(-scores.loss, metrics, samples(self.generator, self.valid, self.shown))

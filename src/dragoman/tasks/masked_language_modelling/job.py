@@ -117,8 +117,8 @@ class MaskedLanguageModellingJob(Job):
     def tested(self) -> Iterator[tuple[str, GapScores, dict[str, Any], str]]:
         filler = GapFiller.load(self.run_dir, device=self.recipe.device)
         for name, lines in self.tests.items():
-            found = self._score(filler, lines)
-            yield name, found, {}, f"{found.loss:.4f} nats per hidden token, {found.accuracy:.2f} % guessed"
+            scores = self._score(filler, lines)
+            yield name, scores, {}, f"{scores.loss:.4f} nats per hidden token, {scores.accuracy:.2f} % guessed"
 
     def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
         texts = encoded(lines, filler.tokenizer, self.recipe.corpus)

@@ -54,8 +54,8 @@ def score(
     loss, right, count = 0.0, 0, 0
     for rows in eval_batches(texts.lengths, EVALUATION_TOKENS):
         batch = hide(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
-        logits = model(batch.ids, batch.mask)[batch.asked].float()
-        targets = batch.targets[batch.asked]
+        logits = model(batch.ids, batch.mask)[batch.guessed].float()
+        targets = batch.targets[batch.guessed]
         loss += float(nn.functional.cross_entropy(logits, targets, reduction="sum"))
         right += int((logits.argmax(dim=-1) == targets).sum())
         count += batch.num_tokens
@@ -89,7 +89,7 @@ class MaskedLanguageModellingTask(Planned):
 
     def loss(self, model: nn.Module, batch: GapBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.ids, batch.mask)
-        loss = self.losses.token_loss(logits, batch.targets, batch.asked, label_smoothing, in_place=True)
+        loss = self.losses.token_loss(logits, batch.targets, batch.guessed, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_positions
 
     def worst_case_batch(self, batch_tokens: int) -> GapBatch:
@@ -101,9 +101,9 @@ class MaskedLanguageModellingTask(Planned):
 
     def validate(self, model: nn.Module) -> Validation:
         """The loss of the validation text's hidden tokens, and a few lines with the guesses."""
-        found = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
-        metrics = {"loss": found.loss, "perplexity": found.perplexity, "accuracy": found.accuracy}
-        return Validation(-found.loss, metrics, self.samples())
+        scores = score(model, self.valid, self.hiding, self.vocab_size, self.filler.device)
+        metrics = {"loss": scores.loss, "perplexity": scores.perplexity, "accuracy": scores.accuracy}
+        return Validation(-scores.loss, metrics, self.samples())
 
     def samples(self) -> list[dict[str, str]]:
         """A few lines with hidden tokens, the guesses in their places, and the lines as they were."""
@@ -112,13 +112,13 @@ class MaskedLanguageModellingTask(Planned):
             return []
         batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
         guesses = self.filler.guesses(batch.ids, batch.mask)
-        tokenizer, found = self.filler.tokenizer, []
+        tokenizer, samples = self.filler.tokenizer, []
         for row in range(len(rows)):
             real = int(batch.mask[row].sum()) - 1
-            filled = torch.where(batch.asked[row], guesses[row], batch.ids[row])[:real].tolist()
+            filled = torch.where(batch.guessed[row], guesses[row], batch.ids[row])[:real].tolist()
             pieces = tokenizer.pieces(batch.ids[row, :real].tolist())
-            asked = batch.asked[row, :real].tolist()
-            shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, asked, strict=True))
+            guessed = batch.guessed[row, :real].tolist()
+            shown = " ".join("[?]" if one else piece for piece, one in zip(pieces, guessed, strict=True))
             readable = [index for index in filled if index >= len(SPECIALS)]
-            found.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
-        return found
+            samples.append({"src": shown, "ref": self.valid_lines[row], "hyp": tokenizer.decode(readable)})
+        return samples

@@ -264,9 +264,9 @@ class TranslationJob(Job):
         numbered = enumerate(places(corpus.trained_on, corpus.context.documents))
         where = np.array([place for number, place in numbered if number not in left_out], dtype=np.int64)
         longest = min(corpus.max_tokens, self.recipe.training.batch_tokens - 1)
-        found = CorpusInContext(train, where[train.lines - 1], corpus.context, self.tokenizers, longest)
-        say(f"corpus.context: {100 * found.share:.0f} % of the training pairs have a sentence before them")
-        return found
+        in_context = CorpusInContext(train, where[train.lines - 1], corpus.context, self.tokenizers, longest)
+        say(f"corpus.context: {100 * in_context.share:.0f} % of the training pairs have a sentence before them")
+        return in_context
 
     def _keep_lexicon(self) -> None:
         """Write the word links by which matches are marked, those of a run whose tokenizer has their pieces too."""
@@ -481,11 +481,11 @@ class TranslationJob(Job):
     def tested(self) -> Iterator[tuple[str, Scores, dict[str, Any], str]]:
         translator = SearchTranslator.load(self.run_dir, device=self.recipe.device)
         for name, pairs in self.tests.items():
-            found = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
-            scores, samples = found.scores, spread(pairs, found.hypotheses, TEST_SAMPLES)
+            evaluated = evaluate(translator, pairs, self.recipe.evaluation, self.recipe.corpus.tgt_lang)
+            scores, samples = evaluated.scores, spread(pairs, evaluated.hypotheses, TEST_SAMPLES)
             figures = f"{scores.titles['bleu']} {scores.bleu:.2f}  chrF {scores.chrf:.2f}  TER {scores.ter:.2f}"
-            text = f"{figures}  exact match {scores.exact_match:.2f} %  in {found.decode_s:.1f} s"
-            fields = {"decode_s": found.decode_s, "samples": samples}
+            text = f"{figures}  exact match {scores.exact_match:.2f} %  in {evaluated.decode_s:.1f} s"
+            fields = {"decode_s": evaluated.decode_s, "samples": samples}
             yield name, scores, fields, f"{text}\n  {scores.signatures['bleu']}"
 
     def seconds_after_training(self, took: Estimate, slower: float = 1.0) -> float:

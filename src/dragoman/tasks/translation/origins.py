@@ -22,14 +22,14 @@ def origins_of(source: Any, pairs: int) -> list[dict[str, Any]]:
     try:
         folder = find(source.src).parent
         files = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
-        found, documents = _counted(files, folder)
+        counts, documents = _counted(files, folder)
     except (OSError, ValueError, KeyError, TypeError, DragomanError):  # a file of this name that is something else
         return []
-    if found.total() != pairs:
+    if counts.total() != pairs:
         return []
     return [
         {"kind": kind, "licence": licence, "documents": len(documents[kind, licence]), "pairs": count}
-        for (kind, licence), count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        for (kind, licence), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
 
 
@@ -37,7 +37,7 @@ def _counted(
     files: list[dict[str, Any]], folder: Path
 ) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], set[str]]]:
     """(training pairs, documents) by kind and licence."""
-    found, documents = Counter[tuple[str, str]](), dict[tuple[str, str], set[str]]()
+    counts, documents = Counter[tuple[str, str]](), dict[tuple[str, str], set[str]]()
     has_licences = (folder.parent / debian.LICENCES).is_dir()
     for file in files:
         if count := file["fates"].get("train", 0):
@@ -46,6 +46,6 @@ def _counted(
                 group = debian.kind_of(file["path"]), debian.licence(folder.parent, Path(document).name)
             else:
                 group = str(file["kind"]), ""
-            found[group] += count
+            counts[group] += count
             documents.setdefault(group, set()).add(document)
-    return found, documents
+    return counts, documents

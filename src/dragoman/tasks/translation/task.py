@@ -143,29 +143,29 @@ class TranslationTask(Planned):
         pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // DRY_RUN_PAIRS)]
         # A model that knows nothing does not stop; one that does makes translations about as long as their source.
         translator = self.translator.with_decoding(max_length_ratio=1.0, max_length_extra=2)
-        found = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)
-        return loss_s + found.decode_s * len(self.valid_pairs) / len(pairs)
+        evaluated = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)
+        return loss_s + evaluated.decode_s * len(self.valid_pairs) / len(pairs)
 
     @torch.inference_mode()
     def _validation_loss(self, model: nn.Module, ranks: Ranks) -> float:
         model.eval()
-        found = []
+        losses = []
         lengths = np.maximum(self.valid.src_lengths, self.valid.tgt_lengths)
         batches = list(eval_batches(lengths, self.plan.batch_tokens))
         for rows in batches[ranks.rank :: ranks.world]:
             batch = collate(self.valid.pairs(rows)).to(self.translator.device)
             loss, tokens, _ = self.loss(model, batch, 0.0)
-            found.append((float(loss), tokens))
+            losses.append((float(loss), tokens))
         total, count = 0.0, 0
-        for loss, tokens in ranks.dealt(found):
+        for loss, tokens in ranks.dealt(losses):
             total, count = total + loss, count + tokens
         return total / count
 
     def _collate(self, corpus: IdCorpus, rows: np.ndarray, epoch: int) -> list[Batch]:
-        """The pairs of a planned batch: one batch, or several if they became longer than planned.
+        """The pairs of a planned batch: a single batch, or several if the pairs became longer than planned.
 
-        Another text or segmentation may be longer than the one that the plan has counted. Such a batch is cut into
-        several that keep to the budget. The gradient stays that of the whole, as losses are summed over a step.
+        Another text or segmentation may be longer than what the plan has counted. Such a batch is cut into several
+        batches that keep to the budget. The gradient stays the same, as losses are summed over a step.
         """
         if not (self.augment.is_on or self.tokenizers.src.sampling or self.tokenizers.tgt.sampling):
             return [self._batch(corpus.pairs(rows), rows, corpus)]
