@@ -85,9 +85,9 @@ class GapFiller:
     def guesses(self, ids: Int[Tensor, "batch len"], mask: Bool[Tensor, "batch len"]) -> Int[Tensor, "batch len"]:
         """The most probable token of each position."""
         was_training = self.model.training
-        found = self._logits(ids, mask).argmax(dim=-1).cpu()
+        tokens = self._logits(ids, mask).argmax(dim=-1).cpu()
         self.model.train(was_training)
-        return found
+        return tokens
 
     def _logits(self, ids: Tensor, mask: Tensor) -> Tensor:
         self.model.eval()

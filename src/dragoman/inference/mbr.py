@@ -30,8 +30,8 @@ def expected_utility(
     `utility`: `chrf` (Popovic 2015) or `bleu` (with sacreBLEU's smoothing for single sentences; `tokenize` is its
     tokenizer). What was drawn several times counts several times; `weights` say how much each counts beside that.
 
-    >>> found = expected_utility(["a man", "a man", "one dog"], "chrf")
-    >>> found["a man"] > found["one dog"]
+    >>> utilities = expected_utility(["a man", "a man", "one dog"], "chrf")
+    >>> utilities["a man"] > utilities["one dog"]
     True
     """
     if utility not in UTILITIES:
@@ -40,8 +40,8 @@ def expected_utility(
     for text, weight in zip(candidates, weights or [1.0] * len(candidates), strict=True):
         counts[text] += weight
     shares = np.array(list(counts.values())) / sum(counts.values())
-    found = UTILITIES[utility](list(counts), tokenize) @ shares
-    return dict(zip(counts, found.tolist(), strict=True))
+    utilities = UTILITIES[utility](list(counts), tokenize) @ shares
+    return dict(zip(counts, utilities.tolist(), strict=True))
 
 
 def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts texts"]:

@@ -55,11 +55,11 @@ class Plan(NamedTuple):
     coded: dict[str, Coded]
     inside: frozenset[int]
 
-    def carried(self, found: Mapping[str, Translation]) -> CarriedCodes | None:
+    def carried(self, answers: Mapping[str, Translation]) -> CarriedCodes | None:
         """The text's sentences with their codes; None where one has lost some."""
         translations, with_codes = dict[str, Translation](), dict[str, list[Item]]()
         for text, one in self.coded.items():
-            made = found[one.text]
+            made = answers[one.text]
             items = one.items(made.text)
             if items is None:
                 return None

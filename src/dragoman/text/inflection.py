@@ -101,11 +101,11 @@ class Inflection:
         """
         if written_without_spaces(self.language):
             return
-        wanted, of_text = ([one[slice(*word)] for word in words(one)] for one in (phrase, text))
+        of_phrase, of_text = ([one[slice(*word)] for word in words(one)] for one in (phrase, text))
         spans = words(text)
-        for first in range(len(spans) - len(wanted) + 1 if wanted else 0):
-            last = first + len(wanted) - 1
-            if all(self.are_forms(*pair) for pair in zip(wanted, of_text[first : last + 1], strict=True)):
+        for first in range(len(spans) - len(of_phrase) + 1 if of_phrase else 0):
+            last = first + len(of_phrase) - 1
+            if all(self.are_forms(*pair) for pair in zip(of_phrase, of_text[first : last + 1], strict=True)):
                 yield Word(spans[first].start, spans[last].end)
 
 
