@@ -418,10 +418,10 @@ class _Placement:
         return (begin, stop) if begin < stop else None
 
     def _place_between(self, at: int, starts: bool = False) -> int | None:
-        """The place in the translation of one between two pieces, or at an end; None for a place in a piece.
+        """The translation's place for a place of the source between two pieces, or at an end; None inside a piece.
 
-        A place before the marks at a piece's end is one before those of its translation. `starts`: something begins
-        there.
+        A place before the marks at a piece's end becomes the place before the marks of the piece's translation.
+        `starts`: something begins there.
         """
         ends = [piece for piece in self.pieces if piece.src.end >= at]
         following = ends[0] if ends else None

@@ -41,7 +41,7 @@ class GapFiller:
 
     @classmethod
     def load(cls, run: str | Path, *, which: str = "best", device: str = "auto") -> "GapFiller":
-        """That of a run directory: checkpoint `best`, `last` or a step.
+        """The gap filler of a run directory: checkpoint `best`, `last` or a step.
 
         Raises DragomanError when the run is none of a masked language model, or holds no checkpoint that verifies.
         """

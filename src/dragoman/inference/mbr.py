@@ -1,9 +1,9 @@
-"""Minimum Bayes risk: of several translations take the one that is most like all of them.
+"""Minimum Bayes risk: among several translations, take the translation that is most like all the others.
 
 A model's most probable translation can be an odd one out; what most of its samples agree on seldom is (Kumar and Byrne
 2004; Eikema and Aziz 2020, "Is MAP Decoding All You Need?"). The samples stand for what the model holds possible: the
-expected utility of a candidate is the mean of its sentence-level metric against each of them. The candidates of several
-runs, each of which has one vote, are a broader sample than those of one (`pipeline/several_runs.py`).
+expected utility of a candidate is the mean of its sentence-level metric against each sample. The candidates of several
+runs, where each run has one vote, are a broader sample than the candidates of one run (`pipeline/several_runs.py`).
 """
 
 from collections import Counter

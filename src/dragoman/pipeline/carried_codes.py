@@ -1,7 +1,7 @@
 """Codes of a text of a document that a model carries over itself, sentence by sentence.
 
-A code inside of a sentence goes through the model as a piece (`alignment/learnt_markup.py`). One that stands between
-sentences, or at the edge of one, stays there.
+A code inside of a sentence goes through the model as a piece (`alignment/learnt_markup.py`). A code between sentences,
+or at the edge of a sentence, stays there.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,9 +3,9 @@
     The pump runs.⟦break⟧ It is red.                    the source, as the encoder reads it
     Die Pumpe läuft.⟦break⟧                             the beginning that the search is held to
 
-Each sentence goes through all stages of the pipeline by itself; what stands before it is put around it at the search
-alone, so that memory, glossary, codes and placeholders are the sentence's own. Sentences of one document come one after
-another. Those of several documents are searched for together.
+Each sentence goes through all stages of the pipeline by itself. What stands before it is added at the search alone: so
+memory, glossary, codes and placeholders are the sentence's own. The sentences of a document are searched for one after
+another, sentences of several documents together.
 """
 
 import contextvars
@@ -197,7 +197,7 @@ class _Request:
 
     @property
     def key(self) -> tuple[int, str]:
-        """Searches of one key are made together."""
+        """Searches with the same key are made together."""
         return id(self.translator.engine), repr(self.translator.decoding)
 
 

@@ -22,7 +22,7 @@ from dragoman.text.message_format import parse
 from dragoman.text.placeholders import without_spans
 
 EQUALS = 8
-"""Entries of one similarity of which one is chosen, at most."""
+"""The most entries with the same similarity that one is chosen from."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class TranslationMemory:
         self._lines: dict[str, int] = {}
         """The line in the file of each source."""
         self._several: dict[str, list[InContext]] = {}
-        """The translations of each source of which the file has several."""
+        """The translations of each source that has several in the file."""
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
         parts: dict[str, list[tuple[str, str]]] = {}
         for src, tgt in self._exact.items():
@@ -314,7 +314,7 @@ class LayeredMemory:
         return any(layer.breaks_inside(before, after) for layer in self.layers)
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
-        """The entries most like a text, best first; of one source that of the uppermost memory."""
+        """The entries most like a text, best first. For each source only the entry of the uppermost memory counts."""
         matches: dict[str, Match] = {}
         for layer in self.layers:
             for match in layer.like(text, count, least):
@@ -415,11 +415,11 @@ def from_memory(
 ) -> list[list[Translation]]:
     """The memory's translation alone of a text that it has; of others the `count` best that `n_best` makes.
 
-    A model that has read the match of a sentence needs no more; `told` tells which it was.
+    A model that has read the match of a sentence needs no more; `with_matches` notes which match it was.
 
-    Where the memory has a text much like it, of the translations that the search holds that one is taken which is
-    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `n_best` has to give
-    all of them.
+    Where the memory has a text much like it, the search's translation with the greatest `score + similarity` of letters
+    is taken: it is probable, and like the memory's (docs/log.md). So `n_best` has to give all translations that the
+    search holds.
     """
     known = [memory.exact(text) if text.strip() else None for text in sentences]
     unknown = [text for text, tgt in zip(sentences, known, strict=True) if tgt is None]

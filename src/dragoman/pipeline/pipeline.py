@@ -106,7 +106,7 @@ class Pipeline:
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
     context: tuple[int, int] = (0, 0)
-    """Sentences before each one that the model reads, and those of them whose translations it begins with."""
+    """How many sentences before each sentence the model reads, and how many of their translations it begins with."""
     chinese: Conversion | None = None
     """Between the script that is asked for and the model's own."""
     count: Callable[[int], None] = lambda characters: None
@@ -273,7 +273,7 @@ class Pipeline:
         return dict(zip(texts, self.by_sentence(texts), strict=True)) if texts else {}
 
     def _translated(self, text: str, pieces: Sequence[Piece], by_key: Mapping[str, list[Translation]]) -> Translated:
-        """The translations of a text from those of its pieces; an alternative differs in one sentence."""
+        """The translations of a text from the translations of its pieces; an alternative differs in one sentence."""
         best = by_context(self.memory, pieces, {piece.key: by_key[piece.key][0] for piece in pieces if piece.is_text})
         joined = self._joined(text, pieces, best)
         items = {joined.text: self._translation(joined, best, moved=len(pieces) > 1)}
@@ -312,8 +312,8 @@ class Pipeline:
 
 
 def by_context(memory: Memory | None, pieces: Sequence[Piece], best: dict[str, Translation]) -> dict[str, Translation]:
-    """The translations of a text's sentences; of those of which the memory has several the one that stands there beside
-    the same sentences."""
+    """The translations of a text's sentences. Where the memory has several for a sentence, the one that stands there
+    beside the same sentences is taken."""
     if memory is None:
         return best
     texts = ["", *(piece.text for piece in pieces), ""]
@@ -348,7 +348,7 @@ class LearntFrom(NamedTuple):
     """Facts of the text that a run was trained on, which decide how text for it is cut and read."""
 
     sentences: bool
-    """Its lines are mostly of one sentence each."""
+    """Most of its lines are single sentences."""
     numbers: bool
     """Its lines have mostly no letter."""
     context: tuple[int, int] = (0, 0)

@@ -14,9 +14,9 @@ from dragoman.quality.test_set import TestSet
 
 @dataclass(frozen=True)
 class SeveralRuns:
-    """A way to rank translations by those of other runs too, for `SearchTranslator.reranked_by`.
+    """A way to rank translations together with other runs' translations, for `SearchTranslator.reranked_by`.
 
-    The runs need not share a vocabulary. Each has one vote, of which its translations have equal parts.
+    The runs need not share a vocabulary. Each run has one vote. Its translations share the vote equally.
     """
 
     others: Sequence[SearchTranslator]
@@ -27,7 +27,7 @@ class SeveralRuns:
     def __call__(self, sources: Sequence[str], translations: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations of each source by all runs, each text once, best first, with expected utilities as scores.
 
-        What several runs have found keeps the log probability of the first.
+        A translation of several runs keeps the log probability that the first of these runs gave it.
         """
         wide = [other.with_decoding(n_best=other.decoding.num_candidates) for other in self.others]
         lists = list(zip(translations, *(other.n_best(sources) for other in wide), strict=True))

@@ -203,7 +203,7 @@ class Splitter:
         return next((end for end in range(len(spans), 0, -1) if self.is_whole(read[start : spans[end - 1].end])), 0)
 
     def _over_breaks(self, text: str, spans: Sequence[Span]) -> Iterator[Span]:
-        """Spans, of which those are one that have a translation together though lines end between them."""
+        """The spans; spans that have a translation together become one span, though lines end between them."""
         if self.is_whole is None or self.breaks_inside is None:
             yield from spans
             return
@@ -232,9 +232,9 @@ class Splitter:
         return not _is_code(rest.split())
 
     def joined(self, text: str, pieces: Sequence[Piece], translations: Mapping[str, str]) -> Joined:
-        """The translation of a text from those of its pieces; the text as it was where all of them stay.
+        """The translation of a text from the translations of its pieces; the text as it was where all of them stay.
 
-        `said`: by the keys of the pieces.
+        `translations`: by the keys of the pieces.
         """
         check()
         self.count(sum(len(translations[piece.key] if piece.is_text else piece.text) for piece in pieces))

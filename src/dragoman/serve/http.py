@@ -59,7 +59,7 @@ async def read_body(request: Request, limits: Limits, take: Callable[[int], bool
 
 
 def parameters_of(request: Request, body: bytes) -> dict[str, Any]:
-    """The parameters of a request: those of the query string, and over them those of a JSON body or a form.
+    """The parameters of a request: from the query string and the body (JSON or a form); the body goes first.
 
     A parameter that comes several times is a list. Raises ApiError for a body that cannot be read. It takes its time:
     call it in a thread.

@@ -169,7 +169,7 @@ def _writing(code: str) -> str:
 
 
 def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
-    """The remarks about a translation: those of one kind as one."""
+    """The remarks about a translation, one for each kind."""
     details: dict[WarningKind, dict[str, None]] = {}
     for one in warnings:
         details.setdefault(one.kind, {}).update({one.detail: None} if one.detail else {})

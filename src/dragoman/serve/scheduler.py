@@ -194,7 +194,7 @@ class QueuedSentence:
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
             own += (id(handle), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
-        """Sentences of one key may share a batch."""
+        """Sentences with the same key may share a batch."""
         self.tokens = 1 + len(part.ids)
 
     @property
@@ -218,7 +218,7 @@ class RunningBatch:
     search: Search
     inputs: Asked
     clients: frozenset[User]
-    """The clients whose sentences are in it; True: those of documents."""
+    """The clients whose sentences are in it. True: the sentences are of documents."""
 
     @property
     def rows(self) -> int:
@@ -310,7 +310,7 @@ class BatchScheduler:
         self.deadline_seconds = deadline_seconds
         self.changed = threading.Condition()
         self.waiting: tuple[FairQueue[QueuedSentence], FairQueue[QueuedSentence]] = (FairQueue(), FairQueue())
-        """Sentences of requests, and those of documents."""
+        """Sentences of requests, and sentences of documents."""
         self.speed = Speed()
         self.shares = Shares()
         """Source tokens of the requests that were taken in and are not done yet."""
@@ -479,7 +479,7 @@ class BatchScheduler:
         return client is not None and client not in here and len(going) + len(taken) < 2 * MAX_BATCHES
 
     def _next(self) -> list[QueuedSentence]:
-        """Sentences for a batch, of clients in turn; those of requests before those of documents."""
+        """Sentences for a batch, of clients in turn; requests go before documents."""
         requests, documents = self.waiting
         is_documents_turn = len(documents) and (not len(requests) or next(self._turns) % BACKGROUND_EVERY == 0)
         queue = documents if is_documents_turn else requests

@@ -115,7 +115,7 @@ class ServedRun:
 
     @classmethod
     def load(cls, options: TranslateOptions) -> "ServedRun":
-        """Read a run. Raises DragomanError for one that cannot be served."""
+        """Read a run. Raises DragomanError for a run that cannot be served."""
         path, pipeline = options.run, assemble(options)
         if not all(pipeline.languages):
             raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)

@@ -168,8 +168,8 @@ class Glossary:
     def normalized(self, normalize: Callable[[str], str]) -> "Glossary":
         """The glossary of normalised texts.
 
-        Raises DragomanError for terms that become one with two targets, and for targets that could not be said as they
-        are written.
+        Raises DragomanError for terms that become one with two targets, and for targets that could not be written as
+        they are here.
         """
         targets: dict[str, str] = {}
         places: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""Forms of a word: the lemma that a dictionary has it under, and whether two words are forms of one.
+"""Forms of a word: the lemma that a dictionary has it under, and whether two words are forms of the same word.
 
-Lemmas are those of simplemma (the extra `lemmas`) in the languages that it knows; in others a word is its own lemma.
+Lemmas come from simplemma (the extra `lemmas`) in the languages that it knows. In others a word is its own lemma.
 """
 
 import functools
@@ -31,7 +31,7 @@ ENDINGS = {
 """Endings of a form and of its lemma behind the letters that they share, of up to three letters without accents:
 those of 95 % of simplemma's forms (docs/log.md)."""
 _OTHER_CODES = {"bs": "hbs", "hr": "hbs", "sr": "hbs", "no": "nb"}
-"""Codes of simplemma that are not those of ISO 639-1."""
+"""Codes of simplemma that differ from ISO 639-1."""
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def container(path: Path) -> Path:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """True for two names of one file."""
+    """True if both names are of the same file."""
     if container(one) != one or container(other) != other:
         return one == other
     return os.path.samefile(one, other)

@@ -32,7 +32,7 @@ class Message(NamedTuple):
     arms: "list[tuple[str, str | Message]]"
 
     def sentences(self) -> Iterator[str]:
-        """The whole sentence of each arm, those of arms in arms too."""
+        """The whole sentence of each arm, arms inside of arms included."""
         for _, arm in self.arms:
             yield from _sentences_of(arm)
 

@@ -13,11 +13,11 @@ from dragoman.text.lines import find, read_lines
 
 
 def read_vectors(path: str | Path, words: Collection[str]) -> dict[str, Float32[np.ndarray, " dim"]]:
-    """The vectors of those `wanted` words that the file has, as they are written or else lower-cased.
+    """The vectors of the `words` that the file has, as they are written or else lower-cased.
 
     A line is a word and its numbers, between single spaces; a first line of two whole numbers is word2vec's header,
     count and dimension. Words may have spaces themselves (GloVe 840B has such): the last `dim` fields are the vector.
-    Of a word that comes twice, the first counts. Of other words than those wanted, the numbers are only counted.
+    Of a word that comes twice, the first counts. The numbers of other words are only counted.
 
     The file (plain or `.gz`) is read as a stream; how many words were found is told on stderr.
     Raises DragomanError, with file and line, for a line of another length or something else than a finite number.

@@ -270,8 +270,8 @@ def _variants(code: str) -> list[str]:
 
 
 def _language_names(codes: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The names of codes there, each with a language that is served by it: of one that stands for a single language
-    alone the language's own name.
+    """The names of codes there, each with a language that is served by it. A code that stands for a single language
+    has that language's name.
 
     >>> _language_names([("SR", "sr-Latn"), ("ZH", "zh_Hans"), ("ZH", "zh_Hant"), ("PT-PT", "pt")])
     {'SR': 'Serbian (Latin)', 'ZH': 'Chinese', 'PT-PT': 'European Portuguese'}
@@ -401,7 +401,7 @@ def _time(seconds: float) -> str:
 
 
 def _one_dictionary(stored: StoredGlossary) -> dict[str, Any]:
-    """A glossary as version 2 knows it: of one pair of languages."""
+    """A glossary as version 2 knows it: for a single pair of languages."""
     first = next(iter(stored.dictionaries.items()), (("", ""), ""))
     made = {"glossary_id": stored.id, "ready": True, "name": stored.name, "creation_time": _time(stored.created)}
     return {**made, **_dictionary_record(*first)}

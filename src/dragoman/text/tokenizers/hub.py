@@ -216,7 +216,7 @@ def _three(merge: Any) -> tuple[str, str, str]:
 
 
 def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], entries: Iterable[int]) -> set[int]:
-    """The entries that those wanted are merged from, in as many steps as it takes."""
+    """The entries that `entries` are merged from, in as many steps as it takes."""
     parts: dict[str, list[str]] = {}
     for merge in merges:
         first, second, both = _three(merge)
