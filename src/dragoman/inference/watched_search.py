@@ -178,7 +178,7 @@ def _step(
 
 
 def _cache(step: BeamStep) -> str:
-    """What the decoder remembers of a hypothesis's tokens so far."""
+    """The decoder's memory of a hypothesis's tokens so far."""
     if isinstance(step.state, TransformerState):
         layers, cached = len(step.state.past), step.state.past[0]
         return f"keys and values of {cached.length} tokens in {layers} layers"
