@@ -129,7 +129,7 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
             if len(rows) == 3:
                 given_up.cancel()
             done = step(self, going)
-            rows.append(sum(len(batch.asked[0]) for batch in going))
+            rows.append(sum(len(batch.inputs[0]) for batch in going))
             return done
 
         with monkeypatch.context() as patched, ThreadPoolExecutor(3) as threads:

@@ -48,7 +48,7 @@ def test_every_number_is_that_of_a_fresh_pass(family: str, decoding: dict[str, A
     sentence = "the red dog hears a king"
     watched = watch_search(one, sentence, top=5)
     [best] = one.n_best([sentence])[0]
-    assert (watched.texts[0], watched.found[0].score) == (best.text, pytest.approx(best.score, abs=1e-6))
+    assert (watched.texts[0], watched.hypotheses[0].score) == (best.text, pytest.approx(best.score, abs=1e-6))
     tgt = one.tokenizers.tgt
     ids = torch.tensor([[*watched.src_ids, 3]])
     with torch.inference_mode():

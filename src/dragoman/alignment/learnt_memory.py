@@ -43,14 +43,15 @@ def marked(text: str, src: str, tgt: str, links_of: LinksOf) -> str:
     'die Datei⟦other⟧ schließen⟦/other⟧'
     """
     sides = [words(side) for side in (src, tgt)]
-    ours, theirs, said = ([side[slice(*word)] for word in words(side)] for side in (text, src, tgt))
+    ours, theirs, tgt_words = ([side[slice(*word)] for word in words(side)] for side in (text, src, tgt))
     blocks = Indel.opcodes([word.lower() for word in theirs], [word.lower() for word in ours])
     common = {at for block in blocks if block.tag == "equal" for at in range(block.src_start, block.src_end)}
     linked: dict[int, list[int]] = {}
-    for src_word, tgt_word in links_of(theirs, said):
+    for src_word, tgt_word in links_of(theirs, tgt_words):
         linked.setdefault(tgt_word, []).append(src_word)
     belongs = [
-        2 * len(common.intersection(linked[at])) > len(linked[at]) if at in linked else None for at in range(len(said))
+        2 * len(common.intersection(srcs)) > len(srcs) if (srcs := linked.get(at)) else None
+        for at in range(len(tgt_words))
     ]
     pieces: list[Placed] = []
     for start, end in _runs(belongs):

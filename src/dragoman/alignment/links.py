@@ -113,8 +113,8 @@ def strong(links: Links, least: float) -> list[tuple[int, int]]:
     [(0, 0), (0, 1)]
     """
     best = links.max(axis=1, keepdims=True, initial=0.0)
-    found = np.argwhere(links >= np.maximum(best / 2, least))
-    return [(int(row), int(column)) for row, column in found]
+    cells = np.argwhere(links >= np.maximum(best / 2, least))
+    return [(int(row), int(column)) for row, column in cells]
 
 
 def token_ids(translator: SearchTranslator, pair: AlignedPair) -> tuple[list[int], list[int]] | None:

@@ -120,19 +120,19 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
     >>> with_blanks(["one", note, "two."], ["eins ", note, " zwei."])
     ['one ', Code(raw='<x/>', kind='alone', pair=-1, repeats=False), ' two.']
     """
-    wanted: dict[Item, list[_Blanks]] = {}
+    blanks_of: dict[Item, list[_Blanks]] = {}
     texts = _texts(source)
     for first, last in _solid(source):
         left, right = (str(source[at]) if at is not None else "" for at in (texts[first][0], texts[last][1]))
         is_apart = right[:1].isspace() or (right.startswith(CLOSING) and left[-1:].isspace())  # no word is glued to it
-        wanted.setdefault(source[first], []).append(_Blanks(left[-1:].isspace(), is_apart))
+        blanks_of.setdefault(source[first], []).append(_Blanks(left[-1:].isspace(), is_apart))
     glued = set(itertools.pairwise(source))
     out = list(items)
     texts = _texts(items)
     apart = False  # does a blank stand before what comes next?
     inserted: list[int] = []  # numbers of the items that a new blank stands before, as negative numbers in order
     for first, last in reversed(_solid(items)):
-        blanks = wanted[out[first]].pop() if wanted.get(out[first]) else _Blanks(before=False, after=False)
+        blanks = blanks_of[out[first]].pop() if blanks_of.get(out[first]) else _Blanks(before=False, after=False)
         following = out[last + 1] if last + 1 < len(out) else ""
         before, after = texts[first][0], texts[last][1]
         if apart and blanks.after and isinstance(following, Code) and (out[last], following) not in glued:
@@ -150,12 +150,12 @@ def _texts(items: Sequence[Item]) -> list[tuple[int | None, int | None]]:
     """Of each item the numbers of the nearest texts before it and after it; None where there is none."""
 
     def nearest(places: Iterable[int]) -> list[int | None]:
-        found: list[int | None] = []
+        numbers: list[int | None] = []
         at = None
         for place in places:
-            found.append(at)
+            numbers.append(at)
             at = place if isinstance(items[place], str) else at
-        return found
+        return numbers
 
     count = len(items)
     return list(zip(nearest(range(count)), reversed(nearest(range(count - 1, -1, -1))), strict=True))
@@ -163,7 +163,7 @@ def _texts(items: Sequence[Item]) -> list[tuple[int | None, int | None]]:
 
 def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
     """(first, last) number of each code that stands alone, and of each pair without text, with all that is in it."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     while at < len(items):
         item, last = items[at], at
@@ -171,14 +171,14 @@ def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
             while last + 1 < len(items) and isinstance(following := items[last + 1], Code):
                 last += 1
                 if following.kind == "close" and following.pair == item.pair:
-                    found.append((at, last))
+                    spans.append((at, last))
                     break
             else:
                 last = at
         elif isinstance(item, Code) and item.kind == "alone":
-            found.append((at, at))
+            spans.append((at, at))
         at = last + 1
-    return found
+    return spans
 
 
 def _put_blanks(items: list[Item], before: int | None, after: int | None, blanks: _Blanks, beside: bool) -> None:
@@ -403,10 +403,10 @@ class _Placement:
         high = int(np.searchsorted(self.src_starts, node.end))
         starts, ends = self.src_starts[low:high], self.src_ends[low:high]
         common = np.minimum(ends, node.end) - np.maximum(starts, node.start)
-        found: list[int] = (low + np.flatnonzero(2 * common > ends - starts)).tolist()
-        if not found and len(common) and common.max() > 0:  # the smaller part of one word
-            found = [low + int(common.argmax())]
-        return found
+        src_words: list[int] = (low + np.flatnonzero(2 * common > ends - starts)).tolist()
+        if not src_words and len(common) and common.max() > 0:  # the smaller part of one word
+            src_words = [low + int(common.argmax())]
+        return src_words
 
     def _whole(self, node: _Node, first: int, last: int) -> tuple[int, int] | None:
         """The target words, among those from `first` to `last`, of a pair around whole pieces; None for other pairs."""
@@ -418,10 +418,10 @@ class _Placement:
         return (begin, stop) if begin < stop else None
 
     def _place_between(self, at: int, starts: bool = False) -> int | None:
-        """The place in the translation of one between two pieces, or at an end; None for a place in a piece.
+        """The translation's place for a place of the source between two pieces, or at an end; None inside a piece.
 
-        A place before the marks at a piece's end is one before those of its translation. `starts`: something begins
-        there.
+        A place before the marks at a piece's end becomes the place before the marks of the piece's translation.
+        `starts`: something begins there.
         """
         ends = [piece for piece in self.pieces if piece.src.end >= at]
         following = ends[0] if ends else None
@@ -435,8 +435,8 @@ class _Placement:
         left = self.src[at : following.src.end]
         if left.strip(_MARKS):
             return None
-        said = self.tgt[slice(*following.tgt)]
-        return following.tgt.end - (len(said) - len(said.rstrip(_MARKS)) if left else 0)
+        translation = self.tgt[slice(*following.tgt)]
+        return following.tgt.end - (len(translation) - len(translation.rstrip(_MARKS)) if left else 0)
 
     def _windows(
         self, inside: Sequence[Sequence[int]], first: int, last: int, whole: Mapping[int, tuple[int, int]]

@@ -51,9 +51,9 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
     if len(src_ids) > MOST_TOKENS:
         raise Error.TOO_LONG(f"{len(src_ids)} tokens: a page has room for {MOST_TOKENS}", "give a shorter sentence")
     watched = watch_search(translator, sentence, top=TOP)
-    tgt_ids, text = watched.found[0].ids, watched.texts[0]
+    tgt_ids, text = watched.hypotheses[0].ids, watched.texts[0]
     batch = collate([(src_ids, tgt_ids)])
-    written = len(tgt_ids) + (not watched.found[0].cut)  # one that was cut off has no </s>
+    written = len(tgt_ids) + (not watched.hypotheses[0].cut)  # one that was cut off has no </s>
     tgt_in, tgt_out = batch.tgt_in[:, :written], batch.tgt_out[:, :written]
     with torch.inference_mode():
         logits = model.eval()(batch.src, batch.src_mask, tgt_in)[0]
@@ -153,6 +153,6 @@ def _beam(watched: WatchedSearch) -> dict[str, Any]:
         "steps": [asdict(step) for step in watched.steps],
         "found": [
             {"text": text, "score": one.score, "log_prob": one.log_prob}
-            for text, one in zip(watched.texts, watched.found, strict=True)
+            for text, one in zip(watched.texts, watched.hypotheses, strict=True)
         ],
     }

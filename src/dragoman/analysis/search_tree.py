@@ -34,7 +34,7 @@ def search_table(watched: WatchedSearch) -> str:
         )
         lines.append("")
     lines.append(f"stopped: {watched.stopped}")
-    for hypothesis, text in zip(watched.found, watched.texts, strict=True):
+    for hypothesis, text in zip(watched.hypotheses, watched.texts, strict=True):
         lines.append(f"found: {text}   score {hypothesis.score:.4f}, ln p {hypothesis.log_prob:.4f}")
     return "\n".join(lines)
 

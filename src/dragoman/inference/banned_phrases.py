@@ -52,13 +52,13 @@ class BannedPhrases:
 
     def held(self, text: str) -> list[str]:
         """Banned phrases in a text, as it spells them, from left to right."""
-        return [text[found.start : found.end] for found in self._glossary.find(text)]
+        return [text[match.start : match.end] for match in self._glossary.find(text)]
 
     def spelled(self, ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[tuple[int, ...]]:
         """The tokens by which a translation spells each phrase that it holds: what must not be written again."""
         sequences = []
-        for found in self._glossary.find(decode(ids)):
-            end = next(end for end in range(1, len(ids) + 1) if len(decode(ids[:end])) >= found.end)
+        for match in self._glossary.find(decode(ids)):
+            end = next(end for end in range(1, len(ids) + 1) if len(decode(ids[:end])) >= match.end)
             # The fewest tokens that hold it; all of them, should a part be decoded to something else.
             start = next((start for start in reversed(range(end)) if self.held(decode(ids[start:end]))), 0)
             sequences.append(tuple(ids[start:end]))

@@ -85,7 +85,7 @@ class Predictor:
 
     def predict(self, inputs: Sequence[Any]) -> list[Prediction]:
         """The most probable label of each text, or of each image (a path, or grey values from 0 to 255)."""
-        return [found[0] for found in self.top(inputs, 1)]
+        return [predictions[0] for predictions in self.top(inputs, 1)]
 
     def top(self, inputs: Sequence[Any], count: int) -> list[list[Prediction]]:
         """The `count` most probable labels of each input, best first; of equals, the first of `labels`."""
@@ -114,8 +114,8 @@ class Predictor:
         """The probability of each of `labels` for each input, in order."""
         if not len(inputs):
             return np.zeros((0, len(self.labels)), dtype=np.float32)
-        found: np.ndarray = logits_of(self.model, self.read(inputs), self.device).softmax(dim=-1).numpy()
-        return found
+        probabilities: np.ndarray = logits_of(self.model, self.read(inputs), self.device).softmax(dim=-1).numpy()
+        return probabilities
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Labelling:
 def evaluate(predictor: Predictor, split: Split) -> Labelling:
     """Label the items of a split and score that against their labels."""
     start = time.monotonic()
-    predicted = [found.label for found in predictor.predict(split.items)]
+    predicted = [prediction.label for prediction in predictor.predict(split.items)]
     seconds = time.monotonic() - start
     return Labelling(score_labels(predicted, split.labels, predictor.labels), predicted, seconds)
 

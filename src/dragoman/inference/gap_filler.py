@@ -41,7 +41,7 @@ class GapFiller:
 
     @classmethod
     def load(cls, run: str | Path, *, which: str = "best", device: str = "auto") -> "GapFiller":
-        """That of a run directory: checkpoint `best`, `last` or a step.
+        """The gap filler of a run directory: checkpoint `best`, `last` or a step.
 
         Raises DragomanError when the run is none of a masked language model, or holds no checkpoint that verifies.
         """
@@ -85,9 +85,9 @@ class GapFiller:
     def guesses(self, ids: Int[Tensor, "batch len"], mask: Bool[Tensor, "batch len"]) -> Int[Tensor, "batch len"]:
         """The most probable token of each position."""
         was_training = self.model.training
-        found = self._logits(ids, mask).argmax(dim=-1).cpu()
+        tokens = self._logits(ids, mask).argmax(dim=-1).cpu()
         self.model.train(was_training)
-        return found
+        return tokens
 
     def _logits(self, ids: Tensor, mask: Tensor) -> Tensor:
         self.model.eval()

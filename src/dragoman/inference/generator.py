@@ -103,8 +103,8 @@ class Generator:
 
     def continuations(self, prompts: Sequence[Sequence[int]], **sampling: Any) -> list[str]:
         """`generate` for prompts that are ids already."""
-        found = generate(self.model, prompts, self._settings(sampling), max_context=self.max_context)
-        return [self.text_after(prompt, ids) for prompt, ids in zip(prompts, found, strict=True)]
+        sequences = generate(self.model, prompts, self._settings(sampling), max_context=self.max_context)
+        return [self.text_after(prompt, ids) for prompt, ids in zip(prompts, sequences, strict=True)]
 
     def _settings(self, changes: dict[str, Any]) -> SamplingConfig:
         return config.changed(self.sampling, changes, "sampling settings") if changes else self.sampling

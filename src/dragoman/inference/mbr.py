@@ -1,9 +1,9 @@
-"""Minimum Bayes risk: of several translations take the one that is most like all of them.
+"""Minimum Bayes risk: among several translations, take the translation that is most like all the others.
 
 A model's most probable translation can be an odd one out; what most of its samples agree on seldom is (Kumar and Byrne
 2004; Eikema and Aziz 2020, "Is MAP Decoding All You Need?"). The samples stand for what the model holds possible: the
-expected utility of a candidate is the mean of its sentence-level metric against each of them. The candidates of several
-runs, each of which has one vote, are a broader sample than those of one (`pipeline/several_runs.py`).
+expected utility of a candidate is the mean of its sentence-level metric against each sample. The candidates of several
+runs, where each run has one vote, are a broader sample than the candidates of one run (`pipeline/several_runs.py`).
 """
 
 from collections import Counter
@@ -30,8 +30,8 @@ def expected_utility(
     `utility`: `chrf` (Popovic 2015) or `bleu` (with sacreBLEU's smoothing for single sentences; `tokenize` is its
     tokenizer). What was drawn several times counts several times; `weights` say how much each counts beside that.
 
-    >>> found = expected_utility(["a man", "a man", "one dog"], "chrf")
-    >>> found["a man"] > found["one dog"]
+    >>> utilities = expected_utility(["a man", "a man", "one dog"], "chrf")
+    >>> utilities["a man"] > utilities["one dog"]
     True
     """
     if utility not in UTILITIES:
@@ -40,8 +40,8 @@ def expected_utility(
     for text, weight in zip(candidates, weights or [1.0] * len(candidates), strict=True):
         counts[text] += weight
     shares = np.array(list(counts.values())) / sum(counts.values())
-    found = UTILITIES[utility](list(counts), tokenize) @ shares
-    return dict(zip(counts, found.tolist(), strict=True))
+    utilities = UTILITIES[utility](list(counts), tokenize) @ shares
+    return dict(zip(counts, utilities.tolist(), strict=True))
 
 
 def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts texts"]:

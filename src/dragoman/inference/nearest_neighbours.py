@@ -97,10 +97,10 @@ class Datastore:
     ) -> tuple[Float[np.ndarray, "rows k"], Int[np.ndarray, "rows k"]]:
         """(squared distances, tokens) of the k nearest keys of each row, nearest first; inf where there are fewer."""
         _faiss().omp_set_num_threads(1)  # of this thread: a search is one of several
-        found = [
+        searches = [
             self.index.search(hidden[start : start + ROWS_AT_ONCE], k) for start in range(0, len(hidden), ROWS_AT_ONCE)
         ]
-        distances, places = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        distances, places = (np.concatenate(parts) for parts in zip(*searches, strict=True))
         return np.where(places >= 0, distances, np.inf), self.tokens[places]
 
     def save(self, folder: Path) -> None:
@@ -124,15 +124,15 @@ class NearestNeighbours(nn.Module):
         rows = hidden.detach().reshape(-1, hidden.size(-1)).float().cpu().numpy()
         distances, tokens = self.datastore.nearest(np.nan_to_num(rows), settings.k)
         is_own = torch.from_numpy(tokens == OWN)  # (rows, k)
-        said = torch.from_numpy(np.maximum(tokens, 0).astype(np.int64)).to(own.device)
+        ids = torch.from_numpy(np.maximum(tokens, 0).astype(np.int64)).to(own.device)
         shares = torch.from_numpy(-scaled(distances, settings)).softmax(dim=-1)
         given = 1 - torch.where(is_own, shares, 0.0).sum(dim=1)
         shares = torch.where(is_own, 0.0, shares).to(own)
-        near = torch.zeros(len(rows), own.size(-1)).to(own).scatter_add_(1, said, shares).gather(1, said)
+        near = torch.zeros(len(rows), own.size(-1)).to(own).scatter_add_(1, ids, shares).gather(1, ids)
         weight = torch.from_numpy(weights(distances, given.numpy(), settings))
         mixed = own.flatten(0, -2) + (-weight * given)[:, None].log1p().to(own)
-        both = torch.logaddexp(mixed.gather(1, said), near.log() + weight[:, None].log().to(own))
-        return mixed.scatter(1, said, both).view_as(own)  # a token that neighbours say twice is given its sum twice
+        both = torch.logaddexp(mixed.gather(1, ids), near.log() + weight[:, None].log().to(own))
+        return mixed.scatter(1, ids, both).view_as(own)  # a token that neighbours say twice is given its sum twice
 
 
 def scaled(distances: Float[np.ndarray, "rows k"], settings: DatastoreConfig) -> Float[np.ndarray, "rows k"]:
@@ -162,14 +162,14 @@ def settings_of(folder: Path) -> DatastoreConfig:
 
 def load(folder: Path) -> Datastore:
     """The datastore in a folder. Raises DragomanError where there is none, or it is damaged."""
-    found = settings_of(folder)
+    settings = settings_of(folder)
     try:
         index, tokens = _faiss().read_index(str(folder / INDEX)), np.load(folder / TOKENS, allow_pickle=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise Error.DAMAGED(f"is damaged, make it again ({str(error).splitlines()[-1]})", file=folder) from error
-    if not index.ntotal == len(tokens) == found.tokens:
+    if not index.ntotal == len(tokens) == settings.tokens:
         raise Error.DAMAGED("is damaged, make it again (keys and tokens are not equally many)", file=folder)
-    return Datastore(index, tokens, found)
+    return Datastore(index, tokens, settings)
 
 
 def by_run(folders: Sequence[Path], runs: Sequence[Path]) -> dict[Path, list[Path]]:
@@ -178,12 +178,12 @@ def by_run(folders: Sequence[Path], runs: Sequence[Path]) -> dict[Path, list[Pat
     Raises DragomanError for one that was made for none of them.
     """
     runs_of = {checkpoint.inference_digest(checkpoint.select(run)): run for run in runs if folders}
-    found: dict[Path, list[Path]] = {}
+    folders_of: dict[Path, list[Path]] = {}
     for folder in folders:
         if (weights := settings_of(folder).weights) not in runs_of:
             raise Error.MISMATCH("was made with other weights than any of these runs'", "make it again", file=folder)
-        found.setdefault(runs_of[weights], []).append(folder)
-    return found
+        folders_of.setdefault(runs_of[weights], []).append(folder)
+    return folders_of
 
 
 def load_all(
@@ -195,13 +195,13 @@ def load_all(
     """
     chosen = [checkpoint.select(run, which), *(checkpoint.select(Path(other), "best") for other in ensemble)]
     digests = [checkpoint.inference_digest(path) for path in chosen]
-    found = {}
+    stores = {}
     for folder in map(Path, folders):
         store = load(folder)
         if store.config.weights not in digests:
             raise Error.MISMATCH("was made with other weights than this checkpoint's", "make it again", file=folder)
-        found[digests.index(store.config.weights)] = store
-    return found
+        stores[digests.index(store.config.weights)] = store
+    return stores
 
 
 def looking_up(model: Seq2SeqModel, stores: Mapping[int, Datastore]) -> Seq2SeqModel:
@@ -239,9 +239,9 @@ def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str, *, correction
     states, tokens, waiting = _states(model, [pairs[row] for row in order]), [], []
     index = faiss.index_factory(_d_model(model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
     with Progress("reading", total) as bar:
-        for hidden, said, _ in states:
-            tokens.append(np.where(_greedy(model, hidden) == said, OWN, said) if corrections else said)
-            bar.advance(len(said))
+        for hidden, targets, _ in states:
+            tokens.append(np.where(_greedy(model, hidden) == targets, OWN, targets) if corrections else targets)
+            bar.advance(len(targets))
             if index.is_trained:
                 index.add(hidden)
                 continue
@@ -334,11 +334,11 @@ class _LookedUp(NamedTuple):
 def _read(model: Seq2SeqModel, pairs: Sequence[Ids]) -> _Read:
     output, device = _output(model), _device(model)
     parts = []
-    for hidden, said, rows in _states(model, pairs):
+    for hidden, targets, rows in _states(model, pairs):
         with torch.inference_mode():
             log_probs = output(torch.from_numpy(hidden).to(device)).log_softmax(-1, dtype=torch.float32)
-        probs = np.exp(log_probs.cpu().numpy()[np.arange(len(said)), said].astype(np.float64))
-        parts.append(_Read(hidden, said, probs, log_probs.argmax(dim=-1).cpu().numpy() == said, rows))
+        probs = np.exp(log_probs.cpu().numpy()[np.arange(len(targets)), targets].astype(np.float64))
+        parts.append(_Read(hidden, targets, probs, log_probs.argmax(dim=-1).cpu().numpy() == targets, rows))
     return _Read(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -32,7 +32,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
     )  # fmt: skip
     # An end is no word, and of a search that has found one nothing else comes back.
     [begun] = one_token.hypotheses([parts[0]._replace(banned=((EOS_ID,),))])
-    begun.sort(key=lambda found: -found.log_prob)
+    begun.sort(key=lambda hypothesis: -hypothesis.log_prob)
     known, decode = split_words(prefix), translator.tokenizers.tgt.decode
     begun = [
         item
@@ -40,9 +40,9 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
         if split_words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
     ]
     best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
-    found = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
+    hypotheses = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
     chosen: dict[str, Translation] = {}
-    for items in found:
+    for items in hypotheses:
         item = best.ranked(items, parts[0])[0]
         written = split_words(item.text)
         if len(written) > len(known) and written[: len(known)] == known:  # else the last word of the prefix has grown

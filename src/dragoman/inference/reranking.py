@@ -34,27 +34,27 @@ class NoisyChannelReranker:
     """A way to rank translations, for `SearchTranslator.reranked_by`."""
 
     back: SearchTranslator
-    """From the language of the translations to that of their sources."""
+    """A run from the language of the translations to the language of their sources."""
     weight: float = WEIGHT
 
-    def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
+    def __call__(self, sources: Sequence[str], translations: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations of each source, best first, with the sums above as their scores.
 
-        Those that the run back cannot judge, as they are blank or longer than what it reads at once, come last. Where
-        the source is blank or longer than what it writes, all stay as they are.
+        Translations that the run back cannot judge come last: they are blank, or longer than what it reads at once.
+        Where the source is blank or longer than what it writes, all stay as they are.
         """
         ranked: list[list[Translation]] = []
-        for start in range(0, len(found), SOURCES_AT_ONCE):
+        for start in range(0, len(translations), SOURCES_AT_ONCE):
             end = start + SOURCES_AT_ONCE
-            ranked += self._ranked(sources[start:end], found[start:end])
+            ranked += self._ranked(sources[start:end], translations[start:end])
         return ranked
 
-    def _ranked(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        judged = [self._judged(src, items) for src, items in zip(sources, found, strict=True)]
+    def _ranked(self, sources: Sequence[str], translations: Sequence[list[Translation]]) -> list[list[Translation]]:
+        judged = [self._judged(src, items) for src, items in zip(sources, translations, strict=True)]
         pairs = [(item.text, src) for src, items in zip(sources, judged, strict=True) for item in items]
         scored = iter(score(self.back, pairs))
         ranked = []
-        for items, of_source in zip(found, judged, strict=True):
+        for items, of_source in zip(translations, judged, strict=True):
             seen = [(item, next(scored)) for item in of_source]
             sums = [replace(item, score=item.score + self.weight * x.log_prob / len(x.tokens)) for item, x in seen]
             others = [item for item in items if item not in of_source]
@@ -62,7 +62,7 @@ class NoisyChannelReranker:
         return ranked
 
     def _judged(self, source: str, items: list[Translation]) -> list[Translation]:
-        """Those of the translations that the run back can judge."""
+        """The translations that the run back can judge."""
         back, longest = self.back, self.back.model.max_target_length
         written = len(back.tokenizers.tgt.encode(back.normalize(source)))
         if not 0 < written < (longest or written + 1):

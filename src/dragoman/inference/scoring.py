@@ -60,8 +60,8 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
         return _log_probs(translator, [pairs[row] for row in batch[0]], batch[1])
 
     computed = side_by_side(of_batch, batches, translator.device)
-    for (rows, _), found in zip(batches, computed, strict=True):
-        for row, values in zip(rows, found, strict=True):
+    for (rows, _), log_probs in zip(batches, computed, strict=True):
+        for row, values in zip(rows, log_probs, strict=True):
             results[row] = values[: 1 + len(pairs[row][1])]  # what comes after </s> is padding
     return results
 

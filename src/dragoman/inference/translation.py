@@ -47,7 +47,7 @@ class Part(NamedTuple):
     """Tokens that stand before its translation, and are no part of it: those of the sentences before."""
 
     def form(self, config: DecodingConfig) -> tuple[int, int]:
-        """What the parts of a batch have in common: the rows of a beam with terms, and the tokens that are read before
+        """The form that the parts of a batch share: the rows of a beam with terms, and the tokens that are read before
         the translation."""
         return rows_for(config, [self.terms]) if self.terms else 0, len(self.read)
 

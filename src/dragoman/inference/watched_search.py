@@ -79,9 +79,9 @@ class WatchedSearch:
     src_ids: list[int]
     beam_size: int
     steps: list[SearchStep]
-    found: list[Hypothesis]
+    hypotheses: list[Hypothesis]
     pieces: list[list[str]]
-    """Of each of those found."""
+    """The pieces of each hypothesis."""
     texts: list[str]
     longest: int
     stopped: str
@@ -107,7 +107,7 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     decoding, given = translator.decoding, list(tokenizers.tgt.before)
     watched: list[BeamStep] = []
     search = translator.begin([Part(ids, given)], watch=watched.append)
-    [[found]] = search_together(translator.model, [search], translator.device)
+    [[hypotheses]] = search_together(translator.model, [search], translator.device)
     longest = int(default_max_lengths(torch.ones(1, len(ids) + 1, dtype=torch.bool), decoding)) + len(given)
     longest = min(longest, translator.model.max_target_length or longest)
     steps = [_step(translator, one, decoding.length_penalty.divisor, longest, top) for one in watched]
@@ -124,9 +124,9 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
         src_ids=ids,
         beam_size=decoding.beam_size,
         steps=steps,
-        found=found,
-        pieces=[labels(tokenizers.tgt, one.ids) for one in found],
-        texts=[tokenizers.tgt.decode(one.ids) for one in found],
+        hypotheses=hypotheses,
+        pieces=[labels(tokenizers.tgt, one.ids) for one in hypotheses],
+        texts=[tokenizers.tgt.decode(one.ids) for one in hypotheses],
         longest=longest,
         stopped=stopped,
     )
@@ -178,7 +178,7 @@ def _step(
 
 
 def _cache(step: BeamStep) -> str:
-    """The decoder's memory of the tokens so far, of one hypothesis."""
+    """The decoder's memory of a hypothesis's tokens so far."""
     if isinstance(step.state, TransformerState):
         layers, cached = len(step.state.past), step.state.past[0]
         return f"keys and values of {cached.length} tokens in {layers} layers"

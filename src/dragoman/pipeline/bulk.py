@@ -51,7 +51,7 @@ class Manifest:
 
 
 def output_name(source: Path) -> str:
-    """The name of the translation: that of the text, without its compression."""
+    """The name of the translation: the name of the text, without the ending of its compression."""
     return source.stem if source.suffix in COMPRESSIONS else source.name
 
 
@@ -85,19 +85,19 @@ class Work:
 
     def _described(self, decoding: str, block_lines: int) -> Manifest:
         path = self.folder / MANIFEST
-        found = atomic_io.read_json(path, dict) if path.exists() else None
+        fields = atomic_io.read_json(path, dict) if path.exists() else None
         lines, digest = _counted(self.source)
-        wanted = Manifest(self.source.name, lines, digest, decoding, block_lines)
-        if found is None:
+        manifest = Manifest(self.source.name, lines, digest, decoding, block_lines)
+        if fields is None:
             with writing(path):
-                atomic_io.replace_text(path, atomic_io.to_json(asdict(wanted)))
-        elif {name: found.get(name) for name in asdict(wanted)} != asdict(wanted):
-            other = next(name for name, value in asdict(wanted).items() if found.get(name) != value)
+                atomic_io.replace_text(path, atomic_io.to_json(asdict(manifest)))
+        elif {name: fields.get(name) for name in asdict(manifest)} != asdict(manifest):
+            other = next(name for name, value in asdict(manifest).items() if fields.get(name) != value)
             what = {"decoding": "weights or options", "block_lines": "size of blocks"}.get(other, f"input ({other})")
             raise Error.OTHER_CONTENT(
                 f"holds a translation of another {what}", "name another folder with -o", file=self.folder
             )
-        return wanted
+        return manifest
 
     @property
     def is_done(self) -> bool:
@@ -162,10 +162,10 @@ class Blocks:
         if self._next < 0 or block < self._next:
             self._lines, self._next = read_lines(self.source, may_be_empty=True), 0
         while True:
-            found = [line for _, line in zip(range(self.block_lines), self._lines, strict=False)]
+            lines = [line for _, line in zip(range(self.block_lines), self._lines, strict=False)]
             self._next += 1
             if self._next > block:
-                return found
+                return lines
 
 
 def do_block(work: Work, blocks: Blocks, block: int, translate: Translate) -> int:

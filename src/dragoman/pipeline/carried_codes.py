@@ -1,7 +1,7 @@
 """Codes of a text of a document that a model carries over itself, sentence by sentence.
 
-A code inside of a sentence goes through the model as a piece (`alignment/learnt_markup.py`). One that stands between
-sentences, or at the edge of one, stays there.
+A code inside of a sentence goes through the model as a piece (`alignment/learnt_markup.py`). A code between sentences,
+or at the edge of a sentence, stays there.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,11 +55,11 @@ class Plan(NamedTuple):
     coded: dict[str, Coded]
     inside: frozenset[int]
 
-    def carried(self, found: Mapping[str, Translation]) -> CarriedCodes | None:
+    def carried(self, answers: Mapping[str, Translation]) -> CarriedCodes | None:
         """The text's sentences with their codes; None where one has lost some."""
         translations, with_codes = dict[str, Translation](), dict[str, list[Item]]()
         for text, one in self.coded.items():
-            made = found[one.text]
+            made = answers[one.text]
             items = one.items(made.text)
             if items is None:
                 return None

@@ -23,26 +23,26 @@ class Conversion(NamedTuple):
     def converted(self, n_best: NBest, sentences: Sequence[str]) -> list[list[Translation]]:
         """The translations of sentences of the one script in the other; where their length changes, the places of
         their words are not known."""
-        found = n_best([self.read(text) for text in sentences])
-        return [[self._written(item) for item in items] for items in found]
+        translations = n_best([self.read(text) for text in sentences])
+        return [[self._written(item) for item in items] for items in translations]
 
     def _written(self, item: Translation) -> Translation:
         text = self.write(item.text)
         return replace(item, text=text, words=item.words if len(text) == len(item.text) else ())
 
 
-def conversion(asked: tuple[str, str], own: tuple[str, str]) -> Conversion:
+def conversion(langs: tuple[str, str], own: tuple[str, str]) -> Conversion:
     """The conversion for a model of languages `own` where others are asked for. Raises DragomanError where OpenCC is
     missing, and for languages that are no two scripts of Chinese."""
-    reads, writes = (asked[0], own[0]), (own[1], asked[1])
+    reads, writes = (langs[0], own[0]), (own[1], langs[1])
     changed = [(one, other) for one, other in (reads, writes) if not (fits(one, other) or fits(other, one))]
     if not changed or not all(language_of(code) == "zh" and is_chinese(code) for pair in changed for code in pair):
         raise Error.CONFLICT(
-            f"`convert_han`: from {asked[0]} to {asked[1]} nothing is to be converted for a model from {own[0]} to "
+            f"`convert_han`: from {langs[0]} to {langs[1]} nothing is to be converted for a model from {own[0]} to "
             f"{own[1]}", "name the other Chinese: `tgt_lang` zh-TW"
         )  # fmt: skip
     read, write = (_converter(*pair) if pair in changed else str for pair in (reads, writes))
-    return Conversion(asked, read, write)
+    return Conversion(langs, read, write)
 
 
 def _converter(code: str, other: str) -> Callable[[str], str]:

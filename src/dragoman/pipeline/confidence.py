@@ -112,16 +112,16 @@ def calibrate(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], ch
         raise Error.TOO_FEW(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
     kept = [pairs[row] for row in rows]
     texts = [hypotheses[row] for row in rows]
-    said = _looked_at(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
+    lines = _looked_at(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
     right = [_in_reference(text, ref) for text, (_, ref) in zip(texts, kept, strict=True)]
     scores = sentence_chrf(texts, [ref for _, ref in kept])
     halves = [list(range(first, len(rows), 2)) for first in (0, 1)]
-    learnt, tested = (([said[row] for row in half], [right[row] for row in half], half) for half in halves)
+    learnt, tested = (([lines[row] for row in half], [right[row] for row in half], half) for half in halves)
     trial = _learnt(learnt[0], learnt[1], scores[learnt[2]], checkpoint)
-    found = [_confidence(trial, line) for line in tested[0]]
-    word_ece = ece(np.concatenate([[value for _, _, value in it.words] for it in found]), np.concatenate(tested[1]))
-    line_ece = ece(np.array([it.line for it in found]), np.array([np.mean(line) for line in tested[1]]))
-    final = _learnt(said, right, scores, checkpoint)
+    trials = [_confidence(trial, line) for line in tested[0]]
+    word_ece = ece(np.concatenate([[value for _, _, value in it.words] for it in trials]), np.concatenate(tested[1]))
+    line_ece = ece(np.array([it.line for it in trials]), np.array([np.mean(line) for line in tested[1]]))
+    final = _learnt(lines, right, scores, checkpoint)
     return replace(final, word_ece=word_ece, line_ece=line_ece)
 
 
@@ -130,19 +130,19 @@ def confidences(
 ) -> list[Confidence | None]:
     """The confidence of each (source, translation); None where either is blank."""
     rows = [row for row, (src, text) in enumerate(pairs) if src.strip() and text.strip()]
-    found: list[Confidence | None] = [None] * len(pairs)
+    judgements: list[Confidence | None] = [None] * len(pairs)
     for row, line in zip(rows, _looked_at(translator, [pairs[row] for row in rows]), strict=True):
-        found[row] = _confidence(calibration, line)
-    return found
+        judgements[row] = _confidence(calibration, line)
+    return judgements
 
 
-def project(calibration: Calibration, found: Sequence[Confidence | None]) -> Projection:
+def project(calibration: Calibration, lines: Sequence[Confidence | None]) -> Projection:
     """The chrF expected of a text from the confidences of its lines, longer ones counting more, and its error.
 
     The error has three parts: of the lines, which goes down with their number; between texts; and that of a text which
     is unlike the one calibrated on, whose expected chrF is far from the usual one.
     """
-    known = [it for it in found if it is not None]
+    known = [it for it in lines if it is not None]
     if not known:
         raise Error.EMPTY("there is nothing to judge: no line has a translation")
     sizes = np.array([max(1, sum(end - begin for begin, end, _ in it.words)) for it in known], dtype=np.float64)
@@ -173,12 +173,12 @@ def load(run: Path, checkpoint: str) -> Calibration:
         raise Error.NOT_CALIBRATED(
             f"format {content.get('format')} is of another version", f"dragoman calibrate {run}", file=path
         )
-    found = config.parse(Calibration, content, str(path))
-    if found.checkpoint != checkpoint:
+    calibration = config.parse(Calibration, content, str(path))
+    if calibration.checkpoint != checkpoint:
         raise Error.NOT_CALIBRATED(
-            f"belongs to {found.checkpoint}, and {checkpoint} is used", f"dragoman calibrate {run}", file=path
+            f"belongs to {calibration.checkpoint}, and {checkpoint} is used", f"dragoman calibrate {run}", file=path
         )
-    return found
+    return calibration
 
 
 def save(run: Path, calibration: Calibration) -> Path:
@@ -194,15 +194,15 @@ def with_confidence(
 
     `own`: the translator whose model is asked, inside of `n_best`.
     """
-    found = n_best(sentences)
-    best = [items[0].text if items else "" for items in found]
+    translations = n_best(sentences)
+    best = [items[0].text if items else "" for items in translations]
     sure = confidences(own, calibration, list(zip(sentences, best, strict=True)))
-    for items, line in zip(found, sure, strict=True):
+    for items, line in zip(translations, sure, strict=True):
         if items and line is not None:
             low = (Warning(WarningKind.LOW_CONFIDENCE, f"{line.line:.2f}"),) if line.line < least else ()
             warnings = (*items[0].warnings, *low)
             items[0] = replace(items[0], warnings=warnings, confidence=line.line, words=line.words)
-    return found
+    return translations
 
 
 def ece(expected: Array, seen: Array, bins: int = BINS) -> float:
@@ -247,11 +247,11 @@ def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -
         )
         for src, text in texts
     ]
-    found = []
+    lines = []
     for (src, tgt), (_, text), values in zip(ids, texts, token_log_probs(translator, ids), strict=True):
         given = len(tokenizer.before)
-        found.append(_line(text, _ends(tokenizer, tgt), np.array(values[:-1]), values[-1], len(src), given))
-    return found
+        lines.append(_line(text, _ends(tokenizer, tgt), np.array(values[:-1]), values[-1], len(src), given))
+    return lines
 
 
 def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
@@ -280,8 +280,8 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
     ratio = float(np.log(max(1, len(values)) / max(1, src_tokens)))
     whole = np.array([mean, low, sure, float(np.log(max(1, len(values)))), ratio, at_end])
     rows = []
-    for place, found in enumerate(own):
-        logs = np.array(found or [mean])
+    for place, of_word in enumerate(own):
+        logs = np.array(of_word or [mean])
         near = [float(np.mean(own[other])) for other in (place - 1, place + 1) if 0 <= other < len(own) and own[other]]
         begin, end = spans[place]
         word = [logs.mean(), logs.min(), logs.sum(), np.log(len(logs)), float(np.exp(logs.sum()))]
@@ -292,19 +292,19 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
 def _in_reference(text: str, reference: str) -> Array:
     """Of each word of a translation, 1 if the reference has it, each of its words once."""
     left = Counter(split_words(reference))
-    found = []
+    hits = []
     for word in split_words(text):
-        found.append(float(left[word] > 0))
+        hits.append(float(left[word] > 0))
         left[word] -= 1
-    return np.array(found)
+    return np.array(hits)
 
 
-def _learnt(said: Sequence[_Line], right: Sequence[Array], scores: Array, checkpoint: str) -> Calibration:
-    words = _fitted(np.concatenate([line.words for line in said]), np.concatenate(right), logistic=True)
-    whole = _whole(words, said)
+def _learnt(lines: Sequence[_Line], right: Sequence[Array], scores: Array, checkpoint: str) -> Calibration:
+    words = _fitted(np.concatenate([line.words for line in lines]), np.concatenate(right), logistic=True)
+    whole = _whole(words, lines)
     chrf = _fitted(whole, scores, logistic=False)
     expected = np.clip(chrf(whole), 0, 100)
-    sizes = np.array([max(1, sum(end - begin for begin, end in line.spans)) for line in said], dtype=np.float64)
+    sizes = np.array([max(1, sum(end - begin for begin, end in line.spans)) for line in lines], dtype=np.float64)
     rest = scores - expected
     # Parts of the text that differ: by the length of lines and by how sure the model is of them.
     order = np.argsort(whole[:, 0], kind="stable")
@@ -314,7 +314,7 @@ def _learnt(said: Sequence[_Line], right: Sequence[Array], scores: Array, checkp
     between = max(0.0, float(np.var(of_parts)) - noise) ** 0.5
     return Calibration(
         checkpoint=checkpoint,
-        lines=len(said),
+        lines=len(lines),
         words=words,
         chrf=chrf,
         bias=float(np.average(scores, weights=sizes) - np.average(expected, weights=sizes)),
@@ -330,9 +330,9 @@ TEXT_ERROR = 1.0
 """Points of chrF by which texts differ that a model is equally sure of, at the least."""
 
 
-def _whole(words: Regression, said: Sequence[_Line]) -> Array:
+def _whole(words: Regression, lines: Sequence[_Line]) -> Array:
     """Features of lines: the model's, and the mean confidence of their words."""
-    return np.array([[*line.whole, float(words(line.words).mean()) if len(line.words) else 0.0] for line in said])
+    return np.array([[*line.whole, float(words(line.words).mean()) if len(line.words) else 0.0] for line in lines])
 
 
 def _confidence(calibration: Calibration, line: _Line) -> Confidence:
@@ -352,9 +352,9 @@ def _fitted(features: Array, targets: Array, *, logistic: bool) -> Regression:
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        found = rows @ weights
+        predictions = rows @ weights
         misfit = F.binary_cross_entropy_with_logits if logistic else F.mse_loss
-        total = misfit(found, goals, reduction="sum") + 0.5 * weights[1:].square().sum()
+        total = misfit(predictions, goals, reduction="sum") + 0.5 * weights[1:].square().sum()
         total.backward()
         return total
 

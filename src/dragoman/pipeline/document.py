@@ -46,7 +46,7 @@ class Report:
     texts: int = 0
     translated: int = 0
     remembered: int = 0
-    """Texts of which a sentence came from the memory."""
+    """Texts with a sentence that came from the memory."""
     matches: list[Doubt] = field(default_factory=list)
     """Texts that were translated with matches of the memory."""
     codes: int = 0
@@ -97,10 +97,10 @@ class DocumentTranslator:
                 if _is_break(group[0]):
                     items += group
                     continue
-                said = next(made)
-                items += said.items
-                warnings += said.warnings
-                is_text = is_text or said.is_text
+                translation = next(made)
+                items += translation.items
+                warnings += translation.warnings
+                is_text = is_text or translation.is_text
             if is_text and unit.limit and (excess := unit.limit.exceeded(plain(items))):
                 warnings.append(Warning(WarningKind.OVER_LIMIT, excess))
             self._count(unit, warnings, is_text)
@@ -122,13 +122,13 @@ class DocumentTranslator:
                     self._in_order([one], [own], first) for one, own, first in zip(read, pieces, before, strict=True)
                 ]
             ordered = list(itertools.chain.from_iterable(together(self.by_sentence, works)))
-            carried, found = [row for row, _ in ordered], [of_text for _, of_text in ordered]
+            carried, translations = [row for row, _ in ordered], [of_text for _, of_text in ordered]
         else:
             carried = self._carried(read, pieces)
-            found = [self._of_sentences(pieces, carried)] * len(read)
+            translations = [self._of_sentences(pieces, carried)] * len(read)
         chosen = []  # of each text's sentences
-        for of_text, row, own_found in zip(pieces, carried, found, strict=True):
-            every = own_found if row is None else {**own_found, **row.translations}
+        for of_text, row, by_key in zip(pieces, carried, translations, strict=True):
+            every = by_key if row is None else {**by_key, **row.translations}
             best = {piece.key: every[piece.key] for piece in of_text if piece.is_text}
             chosen.append(by_context(self.pipeline.memory, of_text, best))
         with_codes = [row for row, (_, codes, _) in enumerate(read) if codes and carried[row] is None]
@@ -160,7 +160,7 @@ class DocumentTranslator:
         self, pieces: Sequence[Sequence[SentencePiece]], carried: "Sequence[CarriedCodes | None]"
     ) -> dict[str, Translation]:
         """The translation of each different sentence but for those with codes that the model has carried over."""
-        wanted = list(
+        sentences = list(
             dict.fromkeys(
                 piece.text
                 for of_text, row in zip(pieces, carried, strict=True)
@@ -168,8 +168,8 @@ class DocumentTranslator:
                 if piece.is_text and (row is None or piece.text not in row.translations)
             )
         )
-        made = self.by_sentence(wanted) if wanted else []
-        return {text: items[0] for text, items in zip(wanted, made, strict=True)}
+        made = self.by_sentence(sentences) if sentences else []
+        return {text: items[0] for text, items in zip(sentences, made, strict=True)}
 
     def _in_order(
         self,
@@ -184,34 +184,34 @@ class DocumentTranslator:
         for plan, of_text in zip(plans, pieces, strict=True):
             row, before = None, [*document]
             if plan is not None:
-                found = yield from self._behind(before, of_text, plan.coded)
-                row = None if found is None else plan.carried(found)
+                translations = yield from self._behind(before, of_text, plan.coded)
+                row = None if translations is None else plan.carried(translations)
             if row is None:
                 before = [*document]
-                found = yield from self._behind(before, of_text, {})
-            assert found is not None, "a sentence without codes loses none"
+                translations = yield from self._behind(before, of_text, {})
+            assert translations is not None, "a sentence without codes loses none"
             document[:] = before[-self.pipeline.context[0] :]
-            results.append((row, found))
+            results.append((row, translations))
         return results
 
     def _behind(
         self, before: Before, pieces: Sequence[SentencePiece], with_codes: Mapping[str, Coded]
     ) -> Asking[dict[str, Translation] | None]:
         """The translations of a text's sentences behind others; None where one has lost its codes."""
-        found: dict[str, Translation] = {}
+        translations: dict[str, Translation] = {}
         for piece in pieces:
             if not piece.is_text:
                 continue
             coded = with_codes.get(piece.text)
             text = piece.text if coded is None else coded.text
             [made, *_] = yield question(before[-self.pipeline.context[0] :], text)
-            found[piece.key if coded is None else text] = made
+            translations[piece.key if coded is None else text] = made
             items = [made.text] if coded is None else coded.items(made.text)
             if items is None:
                 return None
-            said = "".join(item for item in items if isinstance(item, str))
-            before.append(Said(without_markup(piece.text), without_markup(said)))
-        return found
+            tgt = "".join(item for item in items if isinstance(item, str))
+            before.append(Said(without_markup(piece.text), without_markup(tgt)))
+        return translations
 
     def _carried(
         self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
@@ -220,11 +220,9 @@ class DocumentTranslator:
         if not self.pipeline.carries_codes:
             return [None] * len(read)
         plans = self._plans(read, pieces)
-        wanted = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
-        found = dict(zip(wanted, self.by_sentence(wanted), strict=True)) if wanted else {}
-        return [
-            None if plan is None else plan.carried({text: items[0] for text, items in found.items()}) for plan in plans
-        ]
+        texts = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
+        best = {text: items[0] for text, items in zip(texts, self.by_sentence(texts) if texts else (), strict=True)}
+        return [None if plan is None else plan.carried(best) for plan in plans]
 
     def _plans(
         self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
@@ -247,8 +245,8 @@ class DocumentTranslator:
         matches = dict.fromkeys(one for one in warnings if one.kind == WarningKind.LIKE_MEMORY)
         for reasons, listed in ((matches, self.report.matches), (doubts(warnings), self.report.doubts)):
             if reasons:
-                said = "".join(item if isinstance(item, str) else " " * _is_break(item) for item in unit.items)
-                listed.append(Doubt(unit.where, said, tuple(reasons)))
+                text = "".join(item if isinstance(item, str) else " " * _is_break(item) for item in unit.items)
+                listed.append(Doubt(unit.where, text, tuple(reasons)))
 
     def _with_codes(
         self, text: str, codes: Sequence[tuple[int, Code]], joined: Joined, links: dict[tuple[str, str], np.ndarray]
@@ -285,7 +283,7 @@ class DocumentTranslator:
         ]
         parted = [(start, end) for start, end in terms if sum(start < at < end for at, _ in codes) == 1]
         codes = around_terms(codes, parted)
-        pieces = [Piece(piece.span, Span(at, at + len(said))) for piece, at, said in joined.places]
+        pieces = [Piece(piece.span, Span(at, at + len(translation))) for piece, at, translation in joined.places]
         return transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
 
     def _checked(self, items: list[Item], codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:
@@ -317,12 +315,12 @@ class DocumentTranslator:
             was_small = is_in_capitals(src, languages[0]) and [*map(len, small)] == [len(src), len(tgt)]
             texts = small if was_small else (src, tgt)  # as it was read
             pairings.append(AlignedPair(*texts, *aligned_pair(src, tgt)[2:]))
-        found = {}
+        matrices = {}
         glossary = self.pipeline.own.glossary
         for pair, pairing, links in zip(pairs, pairings, word_links(self.pipeline.own, pairings), strict=True):
             links = links if links.any() else proportional(*links.shape)
-            found[pair] = with_terms_linked(pairing._replace(src=pair[0]), links, glossary)
-        return found
+            matrices[pair] = with_terms_linked(pairing._replace(src=pair[0]), links, glossary)
+        return matrices
 
 
 def _is_break(item: Item) -> bool:

@@ -98,16 +98,16 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
     jobs = []
     tables = () if choices.columns else FORMATS["csv"].suffixes
     for path in paths:
-        inside = sorted(found for found in path.rglob("*") if found.is_file()) if path.is_dir() else [path]
-        for found in inside:
-            relative = found.relative_to(path) if path.is_dir() else Path(found.name)
+        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in inside:
+            relative = file.relative_to(path) if path.is_dir() else Path(file.name)
             hidden = any(part.startswith((".", "~$")) for part in relative.parts)
-            if path.is_dir() and (hidden or output.resolve() in found.resolve().parents or is_partial(found)):
+            if path.is_dir() and (hidden or output.resolve() in file.resolve().parents or is_partial(file)):
                 continue
             target = output / relative
-            compiled = path.is_dir() and is_compiled(found)
-            is_copy = path.is_dir() and (found.suffix.lower() in tables or not is_known(found) or compiled)
-            jobs.append(Job(found, _text_of_pdf(target), is_copy, compiled))
+            compiled = path.is_dir() and is_compiled(file)
+            is_copy = path.is_dir() and (file.suffix.lower() in tables or not is_known(file) or compiled)
+            jobs.append(Job(file, _text_of_pdf(target), is_copy, compiled))
     if all(job.is_copy for job in jobs):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])
     targets = [job.target for job in jobs]
@@ -174,9 +174,9 @@ def _told_in_a_line(job: Job) -> Iterator[None]:
     except (DragomanError, OSError):
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        mistake = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise Error.FAULT(
-            f"a mistake of Dragoman ({said})", "please report it, with the file", file=job.source
+            f"a mistake of Dragoman ({mistake})", "please report it, with the file", file=job.source
         ) from error
 
 

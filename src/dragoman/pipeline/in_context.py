@@ -3,9 +3,9 @@
     The pump runs.⟦break⟧ It is red.                    the source, as the encoder reads it
     Die Pumpe läuft.⟦break⟧                             the beginning that the search is held to
 
-Each sentence goes through all stages of the pipeline by itself; what stands before it is put around it at the search
-alone, so that memory, glossary, codes and placeholders are the sentence's own. Sentences of one document come one after
-another. Those of several documents are searched for together.
+Each sentence goes through all stages of the pipeline by itself. What stands before it is added at the search alone: so
+memory, glossary, codes and placeholders are the sentence's own. The sentences of a document are searched for one after
+another, sentences of several documents together.
 """
 
 import contextvars
@@ -76,12 +76,12 @@ def together(ask: Callable[[Sequence[str]], list[list[Translation]]], works: Seq
 def in_order(before: Before, pieces: Sequence[Piece], count: int) -> Asking[dict[str, list[Translation]]]:
     """The translations of the sentences of a text, by their keys; each is added to those `before`, of which the last
     `count` are read."""
-    found: dict[str, list[Translation]] = {}
+    translations: dict[str, list[Translation]] = {}
     for piece in pieces:
         if piece.is_text:
-            found[piece.key] = items = yield question(before[-count:], piece.text)
+            translations[piece.key] = items = yield question(before[-count:], piece.text)
             before.append(Said(without_markup(piece.text), without_markup(items[0].text)))
-    return found
+    return translations
 
 
 def before_each(document: Before, texts: Sequence[Sequence[Piece]], count: int) -> list[Before]:
@@ -107,11 +107,11 @@ def answers(pipeline: Any, questions: Sequence[str]) -> list[list[Translation]]:
     return [next(others if before else alone) for before, _ in read]
 
 
-def _side_by_side(pipeline: Any, asked: Sequence[tuple[Sequence[Said], str]]) -> list[list[Translation]]:
+def _side_by_side(pipeline: Any, questions: Sequence[tuple[Sequence[Said], str]]) -> list[list[Translation]]:
     """The translations of sentences, each in a thread of its own; their searches are made together."""
-    if len(asked) == 1:
-        return [_behind(pipeline, asked[0][0]).by_sentence([asked[0][1]])[0]]
-    meeting = Meeting(len(asked))
+    if len(questions) == 1:
+        return [_behind(pipeline, questions[0][0]).by_sentence([questions[0][1]])[0]]
+    meeting = Meeting(len(questions))
 
     def translations(before: Sequence[Said], sentence: str) -> list[Translation]:
         try:
@@ -119,9 +119,9 @@ def _side_by_side(pipeline: Any, asked: Sequence[tuple[Sequence[Said], str]]) ->
         finally:
             meeting.leave()
 
-    with ThreadPoolExecutor(len(asked)) as pool:
-        contexts = [contextvars.copy_context() for _ in asked]  # what cancels this work cancels theirs
-        return list(pool.map(lambda context, one: context.run(translations, *one), contexts, asked))
+    with ThreadPoolExecutor(len(questions)) as pool:
+        contexts = [contextvars.copy_context() for _ in questions]  # what cancels this work cancels theirs
+        return list(pool.map(lambda context, one: context.run(translations, *one), contexts, questions))
 
 
 def _behind(pipeline: Any, before: Sequence[Said], meeting: "Meeting | None" = None) -> Any:
@@ -192,12 +192,12 @@ class _Request:
     translator: SearchTranslator
     parts: Sequence[Part]
     done: threading.Event = field(default_factory=threading.Event)
-    found: list[list[Hypothesis]] = field(default_factory=list)
+    hypotheses: list[list[Hypothesis]] = field(default_factory=list)
     error: Exception | None = None
 
     @property
     def key(self) -> tuple[int, str]:
-        """Searches of one key are made together."""
+        """Searches with the same key are made together."""
         return id(self.translator.engine), repr(self.translator.decoding)
 
 
@@ -216,7 +216,7 @@ class Meeting:
         request.done.wait()
         if request.error is not None:
             raise request.error
-        return request.found
+        return request.hypotheses
 
     def leave(self) -> None:
         """A thread has ended."""
@@ -242,9 +242,9 @@ class Meeting:
 def _search(requests: Sequence[_Request]) -> None:
     """Answer requests by one search; where it fails, each by its own, so that one takes no other with it."""
     try:
-        found = iter(requests[0].translator.hypotheses([part for one in requests for part in one.parts]))
+        hypotheses = iter(requests[0].translator.hypotheses([part for one in requests for part in one.parts]))
         for request in requests:
-            request.found = [next(found) for _ in request.parts]
+            request.hypotheses = [next(hypotheses) for _ in request.parts]
     except Exception as error:
         if len(requests) > 1:
             for request in requests:

@@ -22,7 +22,7 @@ from dragoman.text.message_format import parse
 from dragoman.text.placeholders import without_spans
 
 EQUALS = 8
-"""Entries of one similarity of which one is chosen, at most."""
+"""The most entries with the same similarity that one is chosen from."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class LearntMatches:
         other.annotate = lambda sentence: self._with_match(sentence, annotate(sentence))[0]
         return other
 
-    def told(self, sentences: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
+    def with_matches(self, sentences: Sequence[str], lists: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations with the matches that their sentence was read with."""
         out = []
-        for sentence, items in zip(sentences, found, strict=True):
+        for sentence, items in zip(sentences, lists, strict=True):
             texts = [self.search.normalize(text) for text in self._read(sentence)]
             matches = (self._with_match(text, self.search.annotate(text))[1] for text in texts if text.strip())
-            told = (Warning(WarningKind.LIKE_MEMORY, str(match)) for match in matches if match is not None)
-            notes = tuple(dict.fromkeys(told))
+            warnings = (Warning(WarningKind.LIKE_MEMORY, str(match)) for match in matches if match is not None)
+            notes = tuple(dict.fromkeys(warnings))
             out.append([replace(item, warnings=(*item.warnings, *notes)) for item in items])
         return out
 
@@ -78,8 +78,8 @@ class LearntMatches:
 
     def _best(self, text: str) -> Match | None:
         """The most similar entry; of several the first by its letters, in whatever order they came into the memory."""
-        found = self.memory.like(text, EQUALS, LEAST)
-        best = (match for match in found if match.similarity == found[0].similarity)
+        matches = self.memory.like(text, EQUALS, LEAST)
+        best = (match for match in matches if match.similarity == matches[0].similarity)
         return min(best, key=lambda match: match.src, default=None)
 
 

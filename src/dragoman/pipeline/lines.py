@@ -57,13 +57,13 @@ class Form:
     alignments: bool = False
     moses: bool = False  #: Of Moses and Marian: lines from 0, the score of the model before that of the list.
 
-    def text(self, pipeline: Pipeline, line: int, src: str, found: Sequence[Translation]) -> str:
+    def text(self, pipeline: Pipeline, line: int, src: str, translations: Sequence[Translation]) -> str:
         """The output for line number `line`, from 1, with its line ends."""
-        links = [pharaoh(align(pipeline.own, src, item.text)) for item in found] if self.alignments else []
+        links = [pharaoh(align(pipeline.own, src, item.text)) for item in translations] if self.alignments else []
         if self.as_json:
-            return _as_json(pipeline, line, src, found, links)
+            return _as_json(pipeline, line, src, translations, links)
         rows = []
-        for place, item in enumerate(found):
+        for place, item in enumerate(translations):
             columns = [item.text, *links[place : place + 1]]
             if self.moses:
                 rows.append([str(line - 1), item.text, f"F0= {item.log_prob:.4f}", f"{item.score:.4f}", *columns[1:]])
@@ -72,9 +72,9 @@ class Form:
         return "".join(" ||| ".join(columns) + "\n" for columns in rows)
 
 
-def _as_json(pipeline: Pipeline, line: int, src: str, found: Sequence[Translation], links: Sequence[str]) -> str:
+def _as_json(pipeline: Pipeline, line: int, src: str, hypotheses: Sequence[Translation], links: Sequence[str]) -> str:
     translations = []
-    for place, item in enumerate(found):
+    for place, item in enumerate(hypotheses):
         record: dict[str, Any] = {"text": item.text, "score": item.score, "log_prob": item.log_prob}
         record["warnings"] = [one.record() for one in item.warnings]
         if item.confidence is not None:
@@ -98,8 +98,8 @@ def translating(options: TranslateOptions, form: Form) -> Translate:
     pipeline = replace(assemble(options), warn=form.as_json)
 
     def translate(first: int, lines: list[str]) -> list[str]:
-        found = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))
-        pairs = enumerate(zip(lines, found, strict=True), start=first)
+        translations = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))
+        pairs = enumerate(zip(lines, translations, strict=True), start=first)
         return [form.text(pipeline, number, src, translated.items) for number, (src, translated) in pairs]
 
     return translate

@@ -91,13 +91,13 @@ class TranslationMemory:
         self._lines: dict[str, int] = {}
         """The line in the file of each source."""
         self._several: dict[str, list[InContext]] = {}
-        """The translations of each source of which the file has several."""
+        """The translations of each source that has several in the file."""
         self._exact = dict(_entry(src, tgt) for src, tgt in pairs if src.strip() and tgt.strip())
         parts: dict[str, list[tuple[str, str]]] = {}
         for src, tgt in self._exact.items():
             for one, other in self._parts(src, tgt):
                 parts.setdefault(one, []).append((src, other))
-        self._sentences = {one: tuple(found) for one, found in parts.items()}
+        self._sentences = {one: tuple(entries) for one, entries in parts.items()}
         """(entry, translation in it) of each sentence of the entries, in the order they came."""
         self._spelt = {key: src for src in self._sources() if (key := lookup_form(src)) != src}
         """Sources by the form in which they are looked up, where it is another one; those of removed entries stay."""
@@ -231,9 +231,9 @@ class TranslationMemory:
         """The translation of a text that is in the memory, but for white space, the values of numbers, and spellings
         that read the same (`text/lookup.py`). That of a text in capitals is in capitals, too."""
         lines, line = in_lines(text) if self._breaks else "", _spaced(text)
-        found = self._of(lines) if "\n" in lines else None
-        found = self._of(line) if found is None else found
-        return self._in_capitals(line) if found is None and line.isupper() else found
+        translation = self._of(lines) if "\n" in lines else None
+        translation = self._of(line) if translation is None else translation
+        return self._in_capitals(line) if translation is None and line.isupper() else translation
 
     def _in_capitals(self, text: str) -> str | None:
         if sum(map(str.isalpha, text)) < FEWEST_CAPITALS:
@@ -262,8 +262,8 @@ class TranslationMemory:
     def _of(self, text: str) -> str | None:
         form = lookup_form(text)
         for src in (text, form, self._spelt.get(form, "")):
-            if (found := self._tgt(src)) is not None:
-                return found
+            if (translation := self._tgt(src)) is not None:
+                return translation
         with self._numbering:
             entry = next(iter(self._numbered.get(_numbered(text), ())), None)
         tgt = None if entry is None else self._tgt(entry)
@@ -277,8 +277,8 @@ class TranslationMemory:
         forms = {index.texts[row]: index.forms[row] for row in index.candidates(form, least)}
         forms |= {src: uncased(src) for src in recent}
         entries = {src: tgt for src in forms if (tgt := self._tgt(src)) is not None}
-        found = most_alike(form, {src: forms[src] for src in entries}, count, least)
-        return [Match(src, entries[src], similarity, self._place(src)) for src, similarity in found]
+        matches = most_alike(form, {src: forms[src] for src in entries}, count, least)
+        return [Match(src, entries[src], similarity, self._place(src)) for src, similarity in matches]
 
 
 class LayeredMemory:
@@ -314,7 +314,7 @@ class LayeredMemory:
         return any(layer.breaks_inside(before, after) for layer in self.layers)
 
     def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
-        """The entries most like a text, best first; of one source that of the uppermost memory."""
+        """The entries most like a text, best first. For each source only the entry of the uppermost memory counts."""
         matches: dict[str, Match] = {}
         for layer in self.layers:
             for match in layer.like(text, count, least):
@@ -323,7 +323,7 @@ class LayeredMemory:
 
 
 Memory = TranslationMemory | LayeredMemory
-Told = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
+WithMatches = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
 """The translations of sentences, with what is to be told of them."""
 
 
@@ -347,11 +347,11 @@ def _pairs_of(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
 def _several(pairs: Sequence[Pair]) -> dict[str, list[InContext]]:
     """The different translations of each source that has several."""
     sources = ["", *(_spaced(pair.src) for pair in pairs), ""]
-    found: dict[str, dict[InContext, None]] = {}
+    translations: dict[str, dict[InContext, None]] = {}
     for before, pair, after in zip(sources, pairs, sources[2:], strict=False):
         if pair.src.strip() and pair.tgt.strip():
-            found.setdefault(_spaced(pair.src), {})[InContext(in_one_line(pair.tgt), before, after)] = None
-    return {src: list(every) for src, every in found.items() if len({one.tgt for one in every}) > 1}
+            translations.setdefault(_spaced(pair.src), {})[InContext(in_one_line(pair.tgt), before, after)] = None
+    return {src: list(every) for src, every in translations.items() if len({one.tgt for one in every}) > 1}
 
 
 def _settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
@@ -411,25 +411,25 @@ def _numbered(text: str) -> str:
 
 
 def from_memory(
-    n_best: NBest, memory: Memory, count: int, sentences: Sequence[str], told: Told | None = None
+    n_best: NBest, memory: Memory, count: int, sentences: Sequence[str], with_matches: WithMatches | None = None
 ) -> list[list[Translation]]:
     """The memory's translation alone of a text that it has; of others the `count` best that `n_best` makes.
 
-    A model that has read the match of a sentence needs no more; `told` tells which it was.
+    A model that has read the match of a sentence needs no more; `with_matches` notes which match it was.
 
-    Where the memory has a text much like it, of the translations that the search holds that one is taken which is
-    probable and like the memory's: `score + similarity` of letters is greatest (docs/log.md). So `n_best` has to give
-    all of them.
+    Where the memory has a text much like it, the search's translation with the greatest `score + similarity` of letters
+    is taken: it is probable, and like the memory's (docs/log.md). So `n_best` has to give all translations that the
+    search holds.
     """
     known = [memory.exact(text) if text.strip() else None for text in sentences]
-    wanted = [text for text, found in zip(sentences, known, strict=True) if found is None]
-    every = n_best(wanted)
+    unknown = [text for text, tgt in zip(sentences, known, strict=True) if tgt is None]
+    every = n_best(unknown)
     made = iter(
-        told(wanted, every)
-        if told is not None
-        else [_like_the_memory(memory, text, items)[:count] for text, items in zip(wanted, every, strict=True)]
+        with_matches(unknown, every)
+        if with_matches is not None
+        else [_like_the_memory(memory, text, items)[:count] for text, items in zip(unknown, every, strict=True)]
     )
-    return [next(made) if found is None else [Translation(found, 0.0, 0.0, (KNOWN,))] for found in known]
+    return [next(made) if tgt is None else [Translation(tgt, 0.0, 0.0, (KNOWN,))] for tgt in known]
 
 
 def _like_the_memory(memory: Memory, text: str, items: Sequence[Translation]) -> list[Translation]:

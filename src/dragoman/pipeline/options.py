@@ -170,9 +170,9 @@ def assemble(options: TranslateOptions) -> Pipeline:
 def _converting(pipeline: Pipeline, languages: tuple[str | None, str | None]) -> Pipeline:
     """The pipeline between other scripts of Chinese than the model's, which is told."""
     own = pipeline.languages
-    asked = languages[0] or own[0], languages[1] or own[1]
-    chinese = conversion(asked, own)
-    say(f"Chinese is converted by OpenCC: the model is from {' to '.join(own)}, texts are from {' to '.join(asked)}")
+    of_texts = languages[0] or own[0], languages[1] or own[1]
+    chinese = conversion(of_texts, own)
+    say(f"Chinese is converted by OpenCC: the model is from {' to '.join(own)}, texts are from {' to '.join(of_texts)}")
     return replace(pipeline, chinese=chinese)
 
 

@@ -106,7 +106,7 @@ class Pipeline:
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
     context: tuple[int, int] = (0, 0)
-    """Sentences before each one that the model reads, and those of them whose translations it begins with."""
+    """The numbers of sentences before each sentence that the model reads, and of their translations that it begins with."""
     chinese: Conversion | None = None
     """Between the script that is asked for and the model's own."""
     count: Callable[[int], None] = lambda characters: None
@@ -175,8 +175,8 @@ class Pipeline:
             stage = functools.partial(self.chinese.converted, stage)
         if self.memory is None:
             return stage
-        told = None if learnt is None else learnt.told
-        return functools.partial(from_memory, stage, self.memory, self.n_best, told=told)
+        with_matches = None if learnt is None else learnt.with_matches
+        return functools.partial(from_memory, stage, self.memory, self.n_best, with_matches=with_matches)
 
     @functools.cached_property
     def carries_codes(self) -> bool:
@@ -223,8 +223,8 @@ class Pipeline:
         pieces = [self.splitter.pieces(text) for text in free]
         if self.context[0]:
             pieces = list(map(each_for_itself, pieces))
-        found = self._found(pieces, before)
-        of_free = (self._translated(*row) for row in zip(free, pieces, found, strict=True))
+        translations = self._found(pieces, before)
+        of_free = (self._translated(*row) for row in zip(free, pieces, translations, strict=True))
         held = iter(self.own.n_best(*zip(*begun, strict=True)) if begun else ())
         return [Translated(next(held), ()) if prefix.strip() else next(of_free) for prefix in begin]
 
@@ -244,8 +244,8 @@ class Pipeline:
     ) -> Sequence[Mapping[str, list[Translation]]]:
         """The translations of the sentences of each text, by their keys."""
         if not self.context[0]:
-            found = self.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
-            return [found] * len(pieces)
+            translations = self.translations(piece.text for of_text in pieces for piece in of_text if piece.is_text)
+            return [translations] * len(pieces)
         rows: dict[int, list[int]] = {}
         for row, document in enumerate(documents):
             rows.setdefault(id(document), []).append(row)
@@ -269,15 +269,15 @@ class Pipeline:
 
     def translations(self, sentences: Iterable[str]) -> dict[str, list[Translation]]:
         """The translations of each different sentence."""
-        wanted = list(dict.fromkeys(sentences))
-        return dict(zip(wanted, self.by_sentence(wanted), strict=True)) if wanted else {}
+        texts = list(dict.fromkeys(sentences))
+        return dict(zip(texts, self.by_sentence(texts), strict=True)) if texts else {}
 
-    def _translated(self, text: str, pieces: Sequence[Piece], found: Mapping[str, list[Translation]]) -> Translated:
-        """The translations of a text from those of its pieces; an alternative differs in one sentence."""
-        best = by_context(self.memory, pieces, {piece.key: found[piece.key][0] for piece in pieces if piece.is_text})
+    def _translated(self, text: str, pieces: Sequence[Piece], by_key: Mapping[str, list[Translation]]) -> Translated:
+        """The translations of a text from the translations of its pieces; an alternative differs in one sentence."""
+        best = by_context(self.memory, pieces, {piece.key: by_key[piece.key][0] for piece in pieces if piece.is_text})
         joined = self._joined(text, pieces, best)
         items = {joined.text: self._translation(joined, best, moved=len(pieces) > 1)}
-        others = [(src, item) for src in best for item in found[src][1:]]
+        others = [(src, item) for src in best for item in by_key[src][1:]]
         if len(best) > 1:
             times = Counter(piece.key for piece in pieces)
             others.sort(key=lambda one: times[one[0]] * (best[one[0]].score - one[1].score))
@@ -288,7 +288,7 @@ class Pipeline:
             other = self._joined(text, pieces, changed)
             items.setdefault(other.text, self._translation(other, changed, moved=len(pieces) > 1))
         places = tuple(
-            Sentence((piece.span.start, piece.span.end), (at, at + len(said))) for piece, at, said in joined.places
+            Sentence((piece.span.start, piece.span.end), (at, at + len(tgt))) for piece, at, tgt in joined.places
         )
         return Translated(list(items.values()), places)
 
@@ -312,8 +312,8 @@ class Pipeline:
 
 
 def by_context(memory: Memory | None, pieces: Sequence[Piece], best: dict[str, Translation]) -> dict[str, Translation]:
-    """The translations of a text's sentences; of those of which the memory has several the one that stands there beside
-    the same sentences."""
+    """The translations of a text's sentences. Where the memory has several for a sentence, the one that stands there
+    beside the same sentences is taken."""
     if memory is None:
         return best
     texts = ["", *(piece.text for piece in pieces), ""]
@@ -336,8 +336,8 @@ def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) 
     """The words of the glossary for a text that is a term and nothing else; for others the translations of `n_best`."""
 
     def as_term(text: str) -> str | None:
-        found = glossary.find(text)[:1]
-        return next((term.target for term in found if term[:2] == (0, len(text)) and not term.is_inflected), None)
+        matches = glossary.find(text)[:1]
+        return next((term.target for term in matches if term[:2] == (0, len(text)) and not term.is_inflected), None)
 
     terms = [as_term(text.strip()) for text in sentences]
     made = iter(n_best([text for text, term in zip(sentences, terms, strict=True) if term is None]))
@@ -348,7 +348,7 @@ class LearntFrom(NamedTuple):
     """Facts of the text that a run was trained on, which decide how text for it is cut and read."""
 
     sentences: bool
-    """Its lines are mostly of one sentence each."""
+    """Most of its lines are single sentences."""
     numbers: bool
     """Its lines have mostly no letter."""
     context: tuple[int, int] = (0, 0)

@@ -45,8 +45,8 @@ def sentence_pairs(src: str, tgt: str, languages: tuple[str, str]) -> list[tuple
     both.append(Splitter((languages[1], languages[0])).pieces(tgt))
     if len(both[0]) != len(both[1]):
         return []
-    asked = [[bool(_QUESTION.search(piece.text)) for piece in side] for side in both]
-    if asked[0] != asked[1] and sum(asked[0]) == sum(asked[1]):
+    questions = [[bool(_QUESTION.search(piece.text)) for piece in side] for side in both]
+    if questions[0] != questions[1] and sum(questions[0]) == sum(questions[1]):
         return []
     lengths = [sum(len(piece.text) for piece in side) for side in both]
     pairs = [(one.text, other.text) for one, other in zip(*both, strict=True)]

@@ -14,9 +14,9 @@ from dragoman.quality.test_set import TestSet
 
 @dataclass(frozen=True)
 class SeveralRuns:
-    """A way to rank translations by those of other runs too, for `SearchTranslator.reranked_by`.
+    """A way to rank translations together with other runs' translations, for `SearchTranslator.reranked_by`.
 
-    The runs need not share a vocabulary. Each has one vote, of which its translations have equal parts.
+    The runs need not share a vocabulary. Each run has one vote. Its translations share the vote equally.
     """
 
     others: Sequence[SearchTranslator]
@@ -24,13 +24,13 @@ class SeveralRuns:
     """A likeness of `expected_utility`, or any metric."""
     tokenize: str = "13a"
 
-    def __call__(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
+    def __call__(self, sources: Sequence[str], translations: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations of each source by all runs, each text once, best first, with expected utilities as scores.
 
-        What several runs have found keeps the log probability of the first.
+        A translation of several runs keeps the log probability that the first of these runs gave it.
         """
         wide = [other.with_decoding(n_best=other.decoding.num_candidates) for other in self.others]
-        lists = list(zip(found, *(other.n_best(sources) for other in wide), strict=True))
+        lists = list(zip(translations, *(other.n_best(sources) for other in wide), strict=True))
         votes = [_votes(of_runs) for of_runs in lists]
         if isinstance(self.utility, Metric):
             utilities = expected_figures(self.utility, sources, votes)
@@ -47,15 +47,15 @@ def expected_figures(
 
     The metric is asked once for all: a program of its own loads its model once.
     """
-    asked = [row for row, weights in enumerate(candidates) if any(text.strip() for text in weights)]
-    if not asked:
+    rows = [row for row, weights in enumerate(candidates) if any(text.strip() for text in weights)]
+    if not rows:
         return [dict.fromkeys(weights, 0.0) for weights in candidates]
-    triples = [(sources[row], text, ref) for row in asked for text in candidates[row] for ref in candidates[row]]
+    triples = [(sources[row], text, ref) for row in rows for text in candidates[row] for ref in candidates[row]]
     srcs, texts, refs = map(list, zip(*triples, strict=True))
     sign = 1 if by.higher_is_better else -1
     figures = iter([sign * by.score(sums) for sums in by.statistics(TestSet(srcs, [refs]), texts)])
     means = [dict.fromkeys(weights, 0.0) for weights in candidates]
-    for row in asked:
+    for row in rows:
         weights = candidates[row]
         for text in weights:
             means[row][text] = sum(weight * next(figures) for weight in weights.values()) / sum(weights.values())

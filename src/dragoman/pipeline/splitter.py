@@ -203,7 +203,7 @@ class Splitter:
         return next((end for end in range(len(spans), 0, -1) if self.is_whole(read[start : spans[end - 1].end])), 0)
 
     def _over_breaks(self, text: str, spans: Sequence[Span]) -> Iterator[Span]:
-        """Spans, of which those are one that have a translation together though lines end between them."""
+        """The spans; spans that have a translation together become one span, though lines end between them."""
         if self.is_whole is None or self.breaks_inside is None:
             yield from spans
             return
@@ -224,28 +224,28 @@ class Splitter:
         """True if there is anything to translate: neither a code, an address or a number, nor placeholders alone."""
         if self.numbers:
             return True
-        said = without_spans(piece)[0]
-        if not _LETTER.search(said) or _NO_SENTENCE.fullmatch(piece):
+        rest = without_spans(piece)[0]
+        if not _LETTER.search(rest) or _NO_SENTENCE.fullmatch(piece):
             return False
         if _ACRONYM.fullmatch(piece):
             return self.is_word(piece)
-        return not _is_code(said.split())
+        return not _is_code(rest.split())
 
-    def joined(self, text: str, pieces: Sequence[Piece], said: Mapping[str, str]) -> Joined:
-        """The translation of a text from those of its pieces; the text as it was where all of them stay.
+    def joined(self, text: str, pieces: Sequence[Piece], translations: Mapping[str, str]) -> Joined:
+        """The translation of a text from the translations of its pieces; the text as it was where all of them stay.
 
-        `said`: by the keys of the pieces.
+        `translations`: by the keys of the pieces.
         """
         check()
-        self.count(sum(len(said[piece.key] if piece.is_text else piece.text) for piece in pieces))
-        stays = all(said[piece.key] == piece.text for piece in pieces if piece.is_text)
+        self.count(sum(len(translations[piece.key] if piece.is_text else piece.text) for piece in pieces))
+        stays = all(translations[piece.key] == piece.text for piece in pieces if piece.is_text)
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []
         for piece in pieces:
             check()
             gap = text[at : piece.span.start]
             out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places and not stays else gap
-            translation = said[piece.key] if piece.is_text else piece.text
+            translation = translations[piece.key] if piece.is_text else piece.text
             places.append((piece, len(out), translation))
             out += translation
             at = piece.span.end
@@ -340,9 +340,9 @@ def _name(tag: str) -> str:
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    said = text[start:end]
-    start += len(said) - len(said.lstrip())
-    return Span(start, start + len(said.strip()))
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return Span(start, start + len(piece.strip()))
 
 
 def _is_code(parts: Sequence[str]) -> bool:

@@ -138,7 +138,7 @@ class Translator:
         """
         _require_strings(sentences)
         changed = replace(self.pipeline.with_decoding(**decoding), keep=keep, guard=guard, warn=False)
-        return [found.items[0].text for found in _texts(changed, sentences, context)]
+        return [translated.items[0].text for translated in _texts(changed, sentences, context)]
 
     def stream(self, lines: Iterable[str], buffer: int = STREAM_LINES) -> Iterator[list[Translation]]:
         """`n_best` for input of any length: reads `buffer` lines ahead and keeps the order."""
@@ -166,7 +166,7 @@ class Translator:
         if guard and prefixes is not None:
             raise Error.CONFLICT("prefixes: with guard a translation cannot be held to its beginning")
         changed = replace(self.pipeline.with_decoding(**decoding), keep=keep, guard=guard)
-        return [found.items for found in _texts(changed, sentences, context, prefixes)]
+        return [translated.items for translated in _texts(changed, sentences, context, prefixes)]
 
     def score(self, pairs: Sequence[tuple[str, str]], first: int = 1) -> list[Scored]:
         """The probability of each translation of (source, translation) pairs: `inference.scoring.score`."""

@@ -60,7 +60,7 @@ class Call:
 
     @property
     def reader(self) -> str:
-        """The language of whoever reads the answer, of those of the page."""
+        """The language of whoever reads the answer, among the languages of the page."""
         return messages_for(self.request).locale
 
     @contextmanager
@@ -157,7 +157,7 @@ class Operation:
     media: tuple[str, ...] = ("application/json",)
     """The media types of the answer."""
     headers: tuple[str, ...] = ()
-    """Headers that may be sent, beside those of all operations."""
+    """Headers that may be sent, beside the headers of all operations."""
 
     @property
     def model(self) -> type[BaseModel] | None:

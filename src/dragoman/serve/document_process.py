@@ -249,8 +249,8 @@ class _Work:
         line = self.questions.readline()
         if not line:
             raise SystemExit  # the server has gone
-        _, found = json.loads(line)
-        return [None if items is None else _items(items) for items in found]
+        _, translations = json.loads(line)
+        return [None if items is None else _items(items) for items in translations]
 
 
 def _text(unit: Unit) -> str:

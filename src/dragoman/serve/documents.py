@@ -84,7 +84,7 @@ class Job:
     """Choices for reading it."""
     report: Report = field(default_factory=Report)
     reservation: Reservation | None = None
-    """Its characters, of those of its client's key."""
+    """Its characters, reserved for its client's key."""
     started: float = 0.0
     ended: float = 0.0
     """When it was done, or given up; 0 before that."""

@@ -78,7 +78,7 @@ def take_off(counter: Counter[Name], name: Name) -> None:
 class FairQueue(Generic[Item]):
     """A queue for each client; whoever was served least is next (start-time fair queueing).
 
-    Each item is of a kind, and items of one kind can be taken together. Those of a client come in their order.
+    Each item has a kind. Items of the same kind can be taken together. The items of a client come in their order.
     """
 
     def __init__(self) -> None:

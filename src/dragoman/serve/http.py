@@ -59,7 +59,7 @@ async def read_body(request: Request, limits: Limits, take: Callable[[int], bool
 
 
 def parameters_of(request: Request, body: bytes) -> dict[str, Any]:
-    """The parameters of a request: those of the query string, and over them those of a JSON body or a form.
+    """The parameters of a request: from the query string and the body (JSON or a form); the body goes first.
 
     A parameter that comes several times is a list. Raises ApiError for a body that cannot be read. It takes its time:
     call it in a thread.
@@ -106,7 +106,7 @@ async def _form(request: Request, body: bytes, kind: str) -> Sequence[tuple[str,
             return _as_sent(await parser.parse())
         _decoded(unquote_to_bytes(body))
         # Letters that a client has not escaped are UTF-8, as the escaped ones are.
-        body = re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found[0][0], body)
+        body = re.sub(rb"[\x80-\xff]", lambda match: b"%%%02X" % match[0][0], body)
         form = await FormParser(request.headers, stream()).parse()
     except (MultiPartException, KeyError, ValueError, AssertionError) as error:
         raise ApiError(400, f"Invalid form: {error}") from error
@@ -140,10 +140,10 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
     for name, value in fields.items():
-        if (found := _PART.fullmatch(name)) is None:
+        if (match := _PART.fullmatch(name)) is None:
             whole[name] = value
             continue
-        outer, place, inner = found.groups()
+        outer, place, inner = match.groups()
         if inner:
             parts.setdefault(outer, {}).setdefault(place, {})[inner] = value
         else:

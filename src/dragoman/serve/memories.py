@@ -62,7 +62,7 @@ class CorrectionMemories:
                     self._apply(one)
                 self._revision = revision
             self._memories |= {
-                layer: TranslationMemory(list(found.items()), layer[0], CORRECTION) for layer, found in pairs.items()
+                layer: TranslationMemory(list(by_src.items()), layer[0], CORRECTION) for layer, by_src in pairs.items()
             }
 
     def _apply(self, one: KeptCorrection) -> None:

@@ -31,8 +31,8 @@ def _catalogue(locale: str) -> dict[str, str]:
 @functools.cache
 def words() -> dict[str, dict[str, str]]:
     """English texts for codes, which the page's scripts have, too: `remarks` by kind, `refusals` by status."""
-    found: dict[str, dict[str, str]] = json.loads((FOLDER / "words.json").read_text("utf-8"))
-    return found
+    texts: dict[str, dict[str, str]] = json.loads((FOLDER / "words.json").read_text("utf-8"))
+    return texts
 
 
 class Messages:
@@ -69,8 +69,8 @@ class Messages:
 
 def messages_for(request: Request) -> Messages:
     """The texts in the language that a request names (`lang`), or that its browser prefers of those there are."""
-    wanted = [request.query_params.get("lang", ""), *preferred(request.headers.get("accept-language", ""))]
-    return Messages(next((code for code in map(language_of, wanted) if code in LOCALES), LOCALES[0]))
+    languages = [request.query_params.get("lang", ""), *preferred(request.headers.get("accept-language", ""))]
+    return Messages(next((code for code in map(language_of, languages) if code in LOCALES), LOCALES[0]))
 
 
 def preferred(header: str) -> list[str]:
@@ -79,12 +79,12 @@ def preferred(header: str) -> list[str]:
     >>> preferred("de-AT, fr;q=0.2, es ; q=0.9,ar;q=0,*;q=0.1"), preferred("zh;q=high,en")
     (['de-AT', 'es', 'fr', '*'], ['en'])
     """
-    found = []
+    weighted_tags = []
     for part in header.split(","):
         tag, has_quality, rest = part.partition(";")
         quality = _QUALITY.fullmatch(rest) if has_quality else None
-        found.append((float(quality[1]) if quality else float(not has_quality), tag.strip()))
-    return [tag for quality, tag in sorted(found, key=lambda one: -one[0]) if quality]
+        weighted_tags.append((float(quality[1]) if quality else float(not has_quality), tag.strip()))
+    return [tag for quality, tag in sorted(weighted_tags, key=lambda one: -one[0]) if quality]
 
 
 def own_name(locale: str) -> str:

@@ -11,7 +11,7 @@ ROWS = (1, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
-    """The counters of one server, in a registry of their own."""
+    """The counters of a server, in a registry of their own."""
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()

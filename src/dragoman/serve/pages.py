@@ -127,11 +127,11 @@ class _PlainApi(Api):
     def refusal(self, error: ApiError, request: Request) -> Response:
         t, words_of = messages_for(request), words()["refusals"].get(str(error.status))
         if words_of is None or t.locale == LOCALES[0]:  # the server's own words are English, and say more
-            said = f'<span lang="en" dir="ltr">{escape(error.message)}</span>'
+            message = f'<span lang="en" dir="ltr">{escape(error.message)}</span>'
         else:
-            said = escape(t.known(words_of))
+            message = escape(t.known(words_of))
         back = f'<p><a href="plain?lang={t.locale}">{escape(t("Back to the form"))}</a></p>'
-        content = f'<p class="error" role="alert">{said}</p>{back}'
+        content = f'<p class="error" role="alert">{message}</p>{back}'
         response = _html(request, "plain.html", error.status, content=content)
         response.headers.update(error.headers)
         return response
@@ -169,7 +169,7 @@ def _writing(code: str) -> str:
 
 
 def _remarks(t: Messages, warnings: Iterable[Warning]) -> list[str]:
-    """The remarks about a translation: those of one kind as one."""
+    """The remarks about a translation, one for each kind."""
     details: dict[WarningKind, dict[str, None]] = {}
     for one in warnings:
         details.setdefault(one.kind, {}).update({one.detail: None} if one.detail else {})
@@ -199,8 +199,8 @@ def _form(request: Request, given: Form | None = None, src: str = AUTO) -> str:
 
 def _select(name: str, options: Mapping[str, str], chosen: str) -> str:
     rows = (
-        f'<option value="{escape(code)}"{" selected" if code == chosen else ""}>{escape(said)}</option>'
-        for code, said in options.items()
+        f'<option value="{escape(code)}"{" selected" if code == chosen else ""}>{escape(label)}</option>'
+        for code, label in options.items()
     )
     return f'<select name="{name}">{"".join(rows)}</select>'
 

@@ -112,7 +112,7 @@ class ProcessorTime:
         """`places`: threads that compute at a time."""
         self.places = places
         self.used, self.searched = Used(), Used()
-        """Seconds of work in Python, and those of steps."""
+        """Seconds of work in Python, and seconds of steps."""
         self._lock = threading.Lock()
         self._searching: Counter[User] = Counter()
         """Searches under way."""

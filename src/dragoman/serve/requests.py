@@ -78,11 +78,11 @@ def sources_of(call: Call, texts: Sequence[str], tgt: str) -> list[Detected]:
     language that is not served: it is never taken for another one."""
     served = call.server.service.languages()
     sources = [code for code, targets in served.items() if tgt in targets]
-    found: list[Detected] = []
+    detected: list[Detected] = []
     for number, text in enumerate(texts):
         check()
         one = _detected(source_language(text, sources, tgt, list(served)), served, call.reader)
-        found.append(one)
+        detected.append(one)
         if not one.served:
             place = f"text[{number}]: " if len(texts) > 1 else ""
             *known, name = names_of([*served, one.language]).values()
@@ -90,7 +90,7 @@ def sources_of(call: Call, texts: Sequence[str], tgt: str) -> list[Detected]:
             message = f"{place}{sure}{name}, which is not served here; there are {', '.join(known)}"
             details = {"detected": asdict(one), **({"item": number} if len(texts) > 1 else {})}
             raise ApiError(400, message, cause=Error.LANGUAGE_NOT_SERVED(message), details=details)
-    return found
+    return detected
 
 
 def check_size(server: Server, texts: Sequence[str]) -> None:
@@ -125,7 +125,7 @@ def planned(
 
     def work(handle: RequestHandle) -> list[Answer]:
         detected = sources_of(call, texts, tgt) if src == AUTO else [None] * len(texts)
-        languages = [src if found is None else found.language for found in detected]
+        languages = [src if source is None else source.language for source in detected]
         groups: dict[str, list[int]] = {}
         for place, code in enumerate(languages):
             if code != tgt and texts[place].strip():

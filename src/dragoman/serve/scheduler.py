@@ -194,7 +194,7 @@ class QueuedSentence:
         if part.terms or translator.decoding.sampling is not None:  # beams as wide as the terms ask for
             own += (id(handle), sum(map(len, part.terms)))
         self.key: tuple[Any, ...] = (*own, repr(translator.decoding))
-        """Sentences of one key may share a batch."""
+        """Sentences with the same key may share a batch."""
         self.tokens = 1 + len(part.ids)
 
     @property
@@ -216,13 +216,13 @@ class RunningBatch:
 
     sentences: list[QueuedSentence]
     search: Search
-    asked: Asked
+    inputs: Asked
     clients: frozenset[User]
-    """The clients whose sentences are in it; True: those of documents."""
+    """The clients whose sentences are in it. True: the sentences are of documents."""
 
     @property
     def rows(self) -> int:
-        return len(self.asked[0])
+        return len(self.inputs[0])
 
 
 @dataclass
@@ -277,8 +277,8 @@ class Speed:
             self._seconds += seconds
             if self._seconds < 1.0 or self._tokens < ENOUGH_TOKENS:
                 return
-            found = self._tokens / self._seconds
-            self.last = (self.tokens_per_second + found) / 2 if self.measured else found
+            speed = self._tokens / self._seconds
+            self.last = (self.tokens_per_second + speed) / 2 if self.measured else speed
             self.usual = max(self.usual, self.last)
             self.measured, self._measured_at = True, time.monotonic()
             self._tokens, self._seconds = 0, 0.0
@@ -310,7 +310,7 @@ class BatchScheduler:
         self.deadline_seconds = deadline_seconds
         self.changed = threading.Condition()
         self.waiting: tuple[FairQueue[QueuedSentence], FairQueue[QueuedSentence]] = (FairQueue(), FairQueue())
-        """Sentences of requests, and those of documents."""
+        """Sentences of requests, and sentences of documents."""
         self.speed = Speed()
         self.shares = Shares()
         """Source tokens of the requests that were taken in and are not done yet."""
@@ -479,7 +479,7 @@ class BatchScheduler:
         return client is not None and client not in here and len(going) + len(taken) < 2 * MAX_BATCHES
 
     def _next(self) -> list[QueuedSentence]:
-        """Sentences for a batch, of clients in turn; those of requests before those of documents."""
+        """Sentences for a batch, of clients in turn; requests go before documents."""
         requests, documents = self.waiting
         is_documents_turn = len(documents) and (not len(requests) or next(self._turns) % BACKGROUND_EVERY == 0)
         queue = documents if is_documents_turn else requests
@@ -525,7 +525,7 @@ class BatchScheduler:
                     self._failed(batch.sentences, answer)
                     continue
                 try:
-                    batch.asked = batch.search.send(answer)
+                    batch.inputs = batch.search.send(answer)
                     going.append(batch)
                 except StopIteration as finished:
                     self._finish(batch.sentences, finished.value)
@@ -544,7 +544,7 @@ class BatchScheduler:
         """The model's answer to each batch; where it fails, the error for those that it fails for."""
         model = together[0].sentences[0].translator.model
         try:
-            return model.decode_steps([batch.asked[0] for batch in together], [batch.asked[1] for batch in together])
+            return model.decode_steps([batch.inputs[0] for batch in together], [batch.inputs[1] for batch in together])
         except Exception as error:
             if len(together) == 1:
                 return [error]
@@ -567,10 +567,10 @@ class BatchScheduler:
                 handle.left = max(0, handle.left - sentence.tokens)
                 self.shares.give(handle.client, max(0, handle.held - handle.left))
                 handle.held = min(handle.held, handle.left)
-        for sentence, found in zip(sentences, results, strict=True):
+        for sentence, hypotheses in zip(sentences, results, strict=True):
             with suppress(InvalidStateError):
-                sentence.result.set_result(found)
-            self.on_done(sentence.translator, len(sentence.part.ids), len(found[0].ids) if found else 0)
+                sentence.result.set_result(hypotheses)
+            self.on_done(sentence.translator, len(sentence.part.ids), len(hypotheses[0].ids) if hypotheses else 0)
 
     def _failed(self, sentences: Sequence[QueuedSentence], error: Exception) -> None:
         """A batch failed. One bad sentence shall not take the others with it, so each is tried once more, alone."""

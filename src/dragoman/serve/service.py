@@ -115,7 +115,7 @@ class ServedRun:
 
     @classmethod
     def load(cls, options: TranslateOptions) -> "ServedRun":
-        """Read a run. Raises DragomanError for one that cannot be served."""
+        """Read a run. Raises DragomanError for a run that cannot be served."""
         path, pipeline = options.run, assemble(options)
         if not all(pipeline.languages):
             raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)
@@ -172,10 +172,10 @@ class Service:
         translator = handle.on(run.pipeline.search)
         translator.translate(lines[:1])
         began = time.perf_counter()
-        found = translator.translate(lines)
+        translations = translator.translate(lines)
         self._on_leg(handle, run, lines[:1], NO_CHOICES)  # tables of languages and the like are read
         self.scheduler.speed.guess(len(ids), time.perf_counter() - began)
-        if not any(text.strip() for text in found):
+        if not any(text.strip() for text in translations):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
     def languages(self) -> dict[str, list[str]]:
@@ -221,8 +221,8 @@ class Service:
     def _measure(self, src: str, tgt: str, legs: Sequence[ServedRun], characters: int, tokens: int) -> None:
         """Take notice of how many tokens texts had."""
         known = self._density(src, tgt, legs)
-        found = (known * MEASURED_CHARACTERS + tokens) / (MEASURED_CHARACTERS + characters)
-        self._densities[src, tgt] = max(LEAST_DENSITY, found)
+        density = (known * MEASURED_CHARACTERS + tokens) / (MEASURED_CHARACTERS + characters)
+        self._densities[src, tgt] = max(LEAST_DENSITY, density)
 
     def translate(
         self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = NO_CHOICES
@@ -239,15 +239,15 @@ class Service:
         sources, begun = texts, handle.begun
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
-            found = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
+            items = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
             choices = replace(choices, context="")  # it is in the source's language
-            texts = [item.best.text for item in found]
+            texts = [item.best.text for item in items]
         if len(legs) > 1:
-            found = [self._through(src, tgt, text, item) for text, item in zip(sources, found, strict=True)]
+            items = [self._through(src, tgt, text, item) for text, item in zip(sources, items, strict=True)]
         self._measure(src, tgt, legs, sum(len(text) + 1 for text in sources), handle.begun - begun)
         if choices.warnings:
-            self.on_warnings(sum(not one.is_note for item in found for one in item.best.warnings))
-        return found
+            self.on_warnings(sum(not one.is_note for item in items for one in item.best.warnings))
+        return items
 
     @staticmethod
     def _through(src: str, tgt: str, text: str, item: Translated) -> Translated:
@@ -331,12 +331,12 @@ class Service:
 
         def through(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
             for translate in stages:
-                found = translate(units)
+                translations = translate(units)
                 units = [
                     unit if items is None else replace(unit, items=items)
-                    for unit, items in zip(units, found, strict=True)
+                    for unit, items in zip(units, translations, strict=True)
                 ]
-            return found
+            return translations
 
         document.translate(_in_steps(through, functools.partial(advance, total=texts)))
         report = stages[-1].report
@@ -374,9 +374,9 @@ class Service:
         linked = [place for place, pair in enumerate(every) if max(map(len, pair[2:])) <= MOST_LINKED]
         pairings = [every[place] for place in linked]
         with turn(self._reading):
-            found = word_links(legs[0].own, pairings)
+            matrices = word_links(legs[0].own, pairings)
         out = []
-        for place, pairing, links in zip(linked, pairings, found, strict=True):
+        for place, pairing, links in zip(linked, pairings, matrices, strict=True):
             one = item.sentences[place]
             for row, column in strong(links, LINKED):
                 read, made = pairing.src_words[column], pairing.tgt_words[row]
@@ -392,10 +392,10 @@ class Service:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         with turn(self._reading):
-            found = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
+            judgements = confidence.confidences(legs[0].own, legs[0].calibration, pairs)
         return [
             (one.tgt[0] + begin, one.tgt[0] + end, round(value, 3))
-            for one, it in zip(item.sentences, found, strict=True)
+            for one, it in zip(item.sentences, judgements, strict=True)
             for begin, end, value in (it.words if it is not None else ())
         ]
 

@@ -97,4 +97,4 @@ class Settings:
     root_path: str = ""
     """The path that the server stands under, behind a proxy: `/translate`."""
     datastores: Sequence[Path] = ()
-    """Folders of `dragoman datastore`, each of one of the runs."""
+    """Folders of `dragoman datastore`, each for a run among `runs`."""

@@ -32,9 +32,9 @@ class AlikeTexts:
         counts = np.empty(len(texts), dtype=np.int32)
         self.lengths = np.empty(len(texts), dtype=np.int32)
         for row, form in enumerate(self.forms):
-            found = {number_of(word, len(ids)) for word in _words(form)}
-            counts[row], self.lengths[row] = len(found), len(form)
-            words.extend(found)
+            numbers = {number_of(word, len(ids)) for word in _words(form)}
+            counts[row], self.lengths[row] = len(numbers), len(form)
+            words.extend(numbers)
         self.ids = ids
         flat = np.array(words, dtype=np.int32)
         rows = np.repeat(np.arange(len(texts), dtype=np.int32), counts)
@@ -68,8 +68,8 @@ class AlikeTexts:
 
 def most_alike(form: str, forms: Mapping[T, str], count: int | None, least: float) -> list[tuple[T, float]]:
     """(key, similarity) of the `count` forms that are most like one, best first; None: of all that are `least`."""
-    found = process.extract(form, forms, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
-    return [(key, score / 100) for _, score, key in found]
+    matches = process.extract(form, forms, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
+    return [(key, score / 100) for _, score, key in matches]
 
 
 def uncased(text: str) -> str:

@@ -150,7 +150,7 @@ SINGLE_FILES: dict[str, type[SingleFileSource]] = {
     ".po": PoSource,
     ".parquet": ParquetSource,
 }
-"""The sources of one file by the end of its name."""
+"""The kind of source of a single file, by the end of its name."""
 
 
 def source_of_file(path: str, src_lang: str, tgt_lang: str) -> Any:

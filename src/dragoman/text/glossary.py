@@ -168,30 +168,30 @@ class Glossary:
     def normalized(self, normalize: Callable[[str], str]) -> "Glossary":
         """The glossary of normalised texts.
 
-        Raises DragomanError for terms that become one with two targets, and for targets that could not be said as they
-        are written.
+        Raises DragomanError for terms that become one with two targets, and for targets that could not be written as
+        they are here.
         """
         targets: dict[str, str] = {}
         places: dict[str, str] = {}
         for term, target in self.targets.items():
-            said, named = normalize(target), f"{self.place(target)}term"
-            if said != target and said != unicodedata.normalize("NFC", target):
+            spelling, named = normalize(target), f"{self.place(target)}term"
+            if spelling != target and spelling != unicodedata.normalize("NFC", target):
                 raise Error.CONFLICT(
-                    f"{named} {target!r}: the run's `normalize` makes {said!r} of it", "write that instead"
+                    f"{named} {target!r}: the run's `normalize` makes {spelling!r} of it", "write that instead"
                 )
-            if targets.setdefault(normalize(term), said) != said:
+            if targets.setdefault(normalize(term), spelling) != spelling:
                 raise Error.CONFLICT(
                     f"{named} {term!r}: the same as another one after the run's `normalize`", "choose one"
                 )
             if target in self.places:
-                places.setdefault(said, self.places[target])
+                places.setdefault(spelling, self.places[target])
         return Glossary(targets, places, inflections=self.inflections)
 
     def find(self, text: str) -> list[Found]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
         check()
         kept = span_ranges(text)
-        found: list[Found] = []
+        matches: list[Found] = []
         end = 0
         for start, _, stop, term, is_inflected in self._in_order(text):
             if start < end:
@@ -200,8 +200,8 @@ class Glossary:
             while kept and kept[0][1] <= start:
                 kept.pop(0)
             if not kept or kept[0][0] >= stop:
-                found.append(Found(start, stop, self.targets[term], is_inflected))
-        return found
+                matches.append(Found(start, stop, self.targets[term], is_inflected))
+        return matches
 
     def _in_order(self, text: str) -> list[tuple[int, int, int, str, bool]]:
         """The occurrences of terms in the order in which they count."""
@@ -269,21 +269,21 @@ class Glossary:
     @functools.cached_property
     def _by_start(self) -> dict[str, list[tuple[int, str, str]]]:
         """(rank, term, what a text has to hold for it to be there) by the first letters of that, the longest first."""
-        found: dict[str, list[tuple[int, str, str]]] = {}
+        by_start: dict[str, list[tuple[int, str, str]]] = {}
         for rank, term in enumerate(sorted(self.targets, key=len, reverse=True)):
             check()
             key = lookup_form(term, cased=_is_cased(term))
-            found.setdefault(key[:START], []).append((rank, term, key))
-        return found
+            by_start.setdefault(key[:START], []).append((rank, term, key))
+        return by_start
 
     @functools.cached_property
     def _by_lemmas(self) -> dict[tuple[str, ...], list[tuple[int, str]]]:
         """(rank, term) by the lemmas of its words."""
-        found: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+        by_lemmas: dict[tuple[str, ...], list[tuple[int, str]]] = {}
         for rank, term in enumerate(sorted(self.targets, key=len, reverse=True) if self.inflections else ()):
             lemmas = tuple(lemma for _, lemma in self.inflections[0].lemmas(term)) if self.inflections else ()
-            found.setdefault(lemmas, []).append((rank, term))
-        return found
+            by_lemmas.setdefault(lemmas, []).append((rank, term))
+        return by_lemmas
 
 
 def _error(code: Error, fault: str, name: str, line: int) -> DragomanError:

@@ -48,14 +48,14 @@ def read_images(source: IdxSource) -> Images:
     Raises DragomanError for a file of another kind or length, before memory is taken, and for unequal counts.
     """
     images, labels = find(source.images), find(source.labels)
-    found = Images(read_idx(images, 3), read_idx(labels, 1))
-    if len(found.pixels) != len(found.labels):
+    data = Images(read_idx(images, 3), read_idx(labels, 1))
+    if len(data.pixels) != len(data.labels):
         raise Error.UNEQUAL_COUNTS(
-            f" has {len(found.pixels):,} images but {show(labels)} has {len(found.labels):,} labels",
+            f" has {len(data.pixels):,} images but {show(labels)} has {len(data.labels):,} labels",
             "are they of the same set?",
             file=images,
         )
-    return found
+    return data
 
 
 def read_idx(path: Path, num_dims: int) -> np.ndarray:

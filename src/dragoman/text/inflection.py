@@ -1,6 +1,6 @@
-"""Forms of a word: the lemma that a dictionary has it under, and whether two words are forms of one.
+"""Forms of a word: the lemma that a dictionary has it under, and whether two words are forms of the same word.
 
-Lemmas are those of simplemma (the extra `lemmas`) in the languages that it knows; in others a word is its own lemma.
+Lemmas come from simplemma (the extra `lemmas`) in the languages that it knows. In others a word is its own lemma.
 """
 
 import functools
@@ -31,7 +31,7 @@ ENDINGS = {
 """Endings of a form and of its lemma behind the letters that they share, of up to three letters without accents:
 those of 95 % of simplemma's forms (docs/log.md)."""
 _OTHER_CODES = {"bs": "hbs", "hr": "hbs", "sr": "hbs", "no": "nb"}
-"""Codes of simplemma that are not those of ISO 639-1."""
+"""Codes of simplemma that differ from ISO 639-1."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class Inflection:
         """
         if written_without_spaces(self.language):
             return
-        wanted, of_text = ([one[slice(*word)] for word in words(one)] for one in (phrase, text))
+        of_phrase, of_text = ([one[slice(*word)] for word in words(one)] for one in (phrase, text))
         spans = words(text)
-        for first in range(len(spans) - len(wanted) + 1 if wanted else 0):
-            last = first + len(wanted) - 1
-            if all(self.are_forms(*pair) for pair in zip(wanted, of_text[first : last + 1], strict=True)):
+        for first in range(len(spans) - len(of_phrase) + 1 if of_phrase else 0):
+            last = first + len(of_phrase) - 1
+            if all(self.are_forms(*pair) for pair in zip(of_phrase, of_text[first : last + 1], strict=True)):
                 yield Word(spans[first].start, spans[last].end)
 
 

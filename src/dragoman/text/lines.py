@@ -160,7 +160,7 @@ def container(path: Path) -> Path:
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """True for two names of one file."""
+    """True if both names are of the same file."""
     if container(one) != one or container(other) != other:
         return one == other
     return os.path.samefile(one, other)
@@ -229,17 +229,17 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         raw.seek(0)
         _refuse_pointer(start, show(path))
         named = COMPRESSIONS.get(path.suffix)
-        found = next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.magic)), None)
-        if named and start and found is not named:
+        compression = next((kind for kind in COMPRESSIONS.values() if start.startswith(kind.magic)), None)
+        if named and start and compression is not named:
             raise Error.WRONG_FILE_TYPE(
                 f" is not {named.name} data, although its name ends in {path.suffix}",
                 "rename or compress it",
                 file=path,
             )
-        if found and not named:
-            suffix = next(suffix for suffix, kind in COMPRESSIONS.items() if kind is found)
+        if compression and not named:
+            suffix = next(suffix for suffix, kind in COMPRESSIONS.items() if kind is compression)
             raise Error.WRONG_FILE_TYPE(
-                f" is {found.name} data", f"rename it to {show(path.name + suffix)} or unpack it", file=path
+                f" is {compression.name} data", f"rename it to {show(path.name + suffix)} or unpack it", file=path
             )
         if start.startswith(_ZIP):
             if office := next((name for part, name in _OFFICE.items() if part in start), None):
@@ -254,8 +254,8 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
                 f" is a zip file: {renamed}name a file in it, {called}/NAME; it has {names}", file=path
             )
         _refuse_binary(start, show(path))
-        if found:
-            with found.opened(raw) as stream:
+        if compression:
+            with compression.opened(raw) as stream:
                 yield stream
         else:
             yield raw

@@ -77,13 +77,13 @@ def occurrences(term: str, text: str, *, cased: bool = False) -> Iterator[Word]:
     ['ＰＤＦ', 'PDF']
     """
     form, places = _placed(text, cased=cased)
-    wanted = lookup_form(term, cased=cased)
-    at = form.find(wanted) if wanted else -1
+    key = lookup_form(term, cased=cased)
+    at = form.find(key) if key else -1
     while at >= 0:
-        start, end = places[at], places[at + len(wanted)]
+        start, end = places[at], places[at + len(key)]
         if start >= 0 and end >= 0 and _same_accents(term, text[start:end]):
             yield Word(start, _seen_end(text, start, end))
-        at = form.find(wanted, at + 1)
+        at = form.find(key, at + 1)
 
 
 def words_like(term: str, text: str, *, cased: bool = False) -> list[Word]:
@@ -91,11 +91,11 @@ def words_like(term: str, text: str, *, cased: bool = False) -> list[Word]:
     return [place for place in occurrences(term, text, cased=cased) if is_alone(text, *place)]
 
 
-def _same_accents(term: str, found: str) -> bool:
+def _same_accents(term: str, spelling: str) -> bool:
     """False for two Greek words with other accents (`ή`, or, and `η`, the); capitals have none."""
-    if not _GREEK.search(found) or found.isupper() or term.isupper():
+    if not _GREEK.search(spelling) or spelling.isupper() or term.isupper():
         return True
-    return lookup_form(term).lower() == lookup_form(found).lower()
+    return lookup_form(term).lower() == lookup_form(spelling).lower()
 
 
 def _seen_end(text: str, start: int, end: int) -> int:

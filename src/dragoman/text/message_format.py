@@ -32,7 +32,7 @@ class Message(NamedTuple):
     arms: "list[tuple[str, str | Message]]"
 
     def sentences(self) -> Iterator[str]:
-        """The whole sentence of each arm, those of arms in arms too."""
+        """The whole sentence of each arm, arms inside of arms included."""
         for _, arm in self.arms:
             yield from _sentences_of(arm)
 
@@ -56,13 +56,13 @@ class Message(NamedTuple):
 
     def with_texts(self, texts: Iterator[str]) -> str:
         """The message with the next texts as its sentences."""
-        said = [
+        arms = [
             (key, arm.with_texts(texts) if isinstance(arm, Message) else next(texts).replace(NUMBER, "#"))
             for key, arm in self.arms
         ]
         if _is_choice(self.head):
-            return self.head + "|".join(key + arm for key, arm in said) + "}"
-        return self.head + " ".join(f"{key} {{{arm}}}" for key, arm in said) + "}"
+            return self.head + "|".join(key + arm for key, arm in arms) + "}"
+        return self.head + " ".join(f"{key} {{{arm}}}" for key, arm in arms) + "}"
 
 
 def _is_choice(head: str) -> bool:

@@ -42,7 +42,7 @@ def numbers_in(text: str, language: str = "") -> list[Number]:
     >>> [sorted(numbers_in(text, code)[0].values) for text, code in (("3万円", "ja"), ("ปี 2567", "th"))]
     [['3', '30000'], ['2024', '2567']]
     """
-    found, end, plain = [], 0, _in_ascii_digits(text)
+    numbers, end, plain = [], 0, _in_ascii_digits(text)
     for match in _TOKEN.finditer(plain):
         if match.start() < end:
             continue  # 2千万 of 1億2千万
@@ -59,8 +59,8 @@ def numbers_in(text: str, language: str = "") -> list[Number]:
         if kind == "number" and (chain := _CHAIN.match(plain, end)):
             values.add(_numerals_value(match[0].replace(",", "") + chain[0]))
             end = chain.end()
-        found.append(Number(match[0], kind, frozenset(values)))
-    return found
+        numbers.append(Number(match[0], kind, frozenset(values)))
+    return numbers
 
 
 def parts_of(number: Number) -> list[frozenset[str]]:

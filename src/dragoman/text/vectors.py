@@ -12,19 +12,19 @@ from dragoman.progress import say
 from dragoman.text.lines import find, read_lines
 
 
-def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32[np.ndarray, " dim"]]:
-    """The vectors of those `wanted` words that the file has, as they are written or else lower-cased.
+def read_vectors(path: str | Path, words: Collection[str]) -> dict[str, Float32[np.ndarray, " dim"]]:
+    """The vectors of the `words` that the file has, as they are written or else lower-cased.
 
     A line is a word and its numbers, between single spaces; a first line of two whole numbers is word2vec's header,
     count and dimension. Words may have spaces themselves (GloVe 840B has such): the last `dim` fields are the vector.
-    Of a word that comes twice, the first counts. Of other words than those wanted, the numbers are only counted.
+    Of a word that comes twice, the first counts. The numbers of other words are only counted.
 
     The file (plain or `.gz`) is read as a stream; how many words were found is told on stderr.
     Raises DragomanError, with file and line, for a line of another length or something else than a finite number.
     """
     path = find(path)
-    keep = {form for word in wanted for form in (word, word.lower())}
-    found: dict[str, np.ndarray] = {}
+    keep = {form for word in words for form in (word, word.lower())}
+    by_form: dict[str, np.ndarray] = {}
     promised: int | None = None
     dim: int | None = None
     read = 0
@@ -37,15 +37,15 @@ def read_vectors(path: str | Path, wanted: Collection[str]) -> dict[str, Float32
         _check_length(fields, dim, path, number)
         read += 1
         word = " ".join(fields[:-dim])
-        if word in keep and word not in found:
-            found[word] = _vector(fields[-dim:], path, number)
+        if word in keep and word not in by_form:
+            by_form[word] = _vector(fields[-dim:], path, number)
     if promised is not None and promised != read:
         raise Error.DAMAGED(f"line 1 promises {promised:,} vectors, there are {read:,}", "is it cut off?", file=path)
-    forms = {word: word if word in found else word.lower() for word in wanted}
-    vectors = {word: found[form] for word, form in forms.items() if form in found}
-    lowered = sum(word not in found for word in vectors)
+    forms = {word: word if word in by_form else word.lower() for word in words}
+    vectors = {word: by_form[form] for word, form in forms.items() if form in by_form}
+    lowered = sum(word not in by_form for word in vectors)
     say(
-        f"{show(path)}: vectors of {dim} numbers for {len(vectors):,} of {len(wanted):,} words, "
+        f"{show(path)}: vectors of {dim} numbers for {len(vectors):,} of {len(words):,} words, "
         f"{lowered:,} of them found lower-cased"
     )
     return vectors

@@ -62,9 +62,9 @@ def words(text: str) -> list[Word]:
     >>> [(word.start, word.end) for word in words("Ab, cd")]
     [(0, 2), (2, 3), (4, 6)]
     """
-    found = [Word(*match.span()) for match in _pattern(text, marks=True).finditer(text)]
+    seen = [Word(*match.span()) for match in _pattern(text, marks=True).finditer(text)]
     cuts = word_borders(text) if _UNSPACED.search(text) else None
-    return found if cuts is None else _in_words(text, found, cuts)
+    return seen if cuts is None else _in_words(text, seen, cuts)
 
 
 def _in_words(text: str, letters: Sequence[Word], cuts: Container[int]) -> list[Word]:
@@ -205,8 +205,8 @@ def _has_particle(noun: str, rest: str) -> bool:
 
 def places(word: str, text: str, flags: int = 0) -> list[Word]:
     """The places where a word stands by itself in a text, or between letters of a script without spaces."""
-    found = re.finditer(re.escape(word), text, flags)
-    return [Word(*match.span()) for match in found if is_alone(text, *match.span())]
+    matches = re.finditer(re.escape(word), text, flags)
+    return [Word(*match.span()) for match in matches if is_alone(text, *match.span())]
 
 
 def _pattern(text: str, *, marks: bool) -> "re.Pattern[str] | regex.Pattern[str]":

@@ -270,8 +270,8 @@ def _variants(code: str) -> list[str]:
 
 
 def _language_names(codes: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The names of codes there, each with a language that is served by it: of one that stands for a single language
-    alone the language's own name.
+    """The names of codes there, each with a language that is served by it. A code that stands for a single language
+    has that language's name.
 
     >>> _language_names([("SR", "sr-Latn"), ("ZH", "zh_Hans"), ("ZH", "zh_Hant"), ("PT-PT", "pt")])
     {'SR': 'Serbian (Latin)', 'ZH': 'Chinese', 'PT-PT': 'European Portuguese'}
@@ -279,9 +279,9 @@ def _language_names(codes: Iterable[tuple[str, str]]) -> dict[str, str]:
     served: dict[str, set[str]] = {}
     for code, own in codes:
         served.setdefault(code, set()).add(own)
-    told = {code: code if len(own) > 1 or "-" in code else min(own) for code, own in served.items()}
-    names = names_of(told.values())
-    return {code: names[own] for code, own in told.items()}
+    of_codes = {code: code if len(own) > 1 or "-" in code else min(own) for code, own in served.items()}
+    names = names_of(of_codes.values())
+    return {code: names[own] for code, own in of_codes.items()}
 
 
 @api.operation("GET POST", "/v2/languages", "Languages by type: source or target",
@@ -374,10 +374,10 @@ def _stored(call: Call) -> StoredGlossary:
 def _entries(call: Call, text: str, kind: str) -> str:
     """Entries of a glossary as lines of two columns. Raises ApiError, naming the line, for others."""
     try:
-        found = check_terms(call.server, Glossary.of_text(text, f"entries.{kind}", plain=True)).targets
+        terms = check_terms(call.server, Glossary.of_text(text, f"entries.{kind}", plain=True)).targets
     except DragomanError as error:
         raise ApiError(400, f"Invalid glossary entries provided: {error}", cause=error) from error
-    return "\n".join(f"{term}\t{target}" for term, target in found.items())
+    return "\n".join(f"{term}\t{target}" for term, target in terms.items())
 
 
 def _dictionary(call: Call, given: Dictionary) -> tuple[tuple[str, str], str]:
@@ -401,7 +401,7 @@ def _time(seconds: float) -> str:
 
 
 def _one_dictionary(stored: StoredGlossary) -> dict[str, Any]:
-    """A glossary as version 2 knows it: of one pair of languages."""
+    """A glossary as version 2 knows it: for a single pair of languages."""
     first = next(iter(stored.dictionaries.items()), (("", ""), ""))
     made = {"glossary_id": stored.id, "ready": True, "name": stored.name, "creation_time": _time(stored.created)}
     return {**made, **_dictionary_record(*first)}

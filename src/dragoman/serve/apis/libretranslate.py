@@ -120,8 +120,8 @@ def detect_language(call: Call, given: DetectRequest) -> Awaitable[list[dict[str
     check_size(call.server, [text])
 
     def work(handle: RequestHandle) -> list[dict[str, Any]]:
-        found = detect(call, text)
-        return [{"confidence": round(100 * one.confidence), "language": one.language} for one in found]
+        guesses = detect(call, text)
+        return [{"confidence": round(100 * one.confidence), "language": one.language} for one in guesses]
 
     return call.run(work, Load(0, len(text)))
 

@@ -220,8 +220,8 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
         raise ApiError(400, "format: text alone comes in parts")
 
     def answer(handle: RequestHandle) -> AdmittedStream:
-        found = sources_of(call, [given.text], tgt)[0] if src == AUTO else None
-        known = src if found is None else found.language
+        guess = sources_of(call, [given.text], tgt)[0] if src == AUTO else None
+        known = src if guess is None else guess.language
         own = call.corrector.own_author
         parts = parts_of(given.text, call.server.service.memory((known, tgt), own) if given.memory else None)
 
@@ -230,7 +230,7 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
 
         [first] = part_of(0, known)(handle) or [Answer(as_it_is(""), known, None)]
         admission = ExitStack()
-        return AdmittedStream(_events(call, parts, first._replace(detected=found), tgt, part_of, admission), admission)
+        return AdmittedStream(_events(call, parts, first._replace(detected=guess), tgt, part_of, admission), admission)
 
     return _stream(call, answer, planned(call, [given.text], src, tgt, choices)[1])
 
@@ -359,8 +359,8 @@ def detect_languages(call: Call, given: models.DetectRequest) -> Awaitable[list[
     check_size(call.server, texts)
 
     def work(handle: RequestHandle) -> list[Any]:
-        found = [detect(call, text) for text in texts]
-        return found if isinstance(given.text, list) else found[0]
+        guesses = [detect(call, text) for text in texts]
+        return guesses if isinstance(given.text, list) else guesses[0]
 
     return call.run(work, Load(0, sum(map(len, texts))))
 

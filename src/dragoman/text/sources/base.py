@@ -24,7 +24,7 @@ class Pair(NamedTuple):
     languages: tuple[str, str] | None = None
     """From and to, where a corpus has several; None: those of the recipe."""
     approved: bool = False
-    """True for a translation of which its file says so."""
+    """True for a translation that its file calls approved."""
     changed: str = ""
     """Time of the last change, where the file has it; later ones sort behind earlier ones."""
     document: str = ""
@@ -65,7 +65,7 @@ class PairSource(Source, ABC):
         return self
 
     def with_weights(self) -> Iterator[tuple[Pair, float]]:
-        """Those of `unweighted`, each with its weight."""
+        """The pairs of `unweighted`, each with its weight."""
         return ((pair, 1.0) for pair in self.pairs())
 
 

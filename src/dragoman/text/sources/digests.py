@@ -48,8 +48,8 @@ def remembered(path: Path) -> Iterator[None]:
 def _look_up() -> None:
     for path in _places:
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            found = json.loads(path.read_text(encoding="utf-8"))
-            _known.update({str(key): bytes.fromhex(value).hex() for key, value in found.items()})
+            digests = json.loads(path.read_text(encoding="utf-8"))
+            _known.update({str(key): bytes.fromhex(value).hex() for key, value in digests.items()})
 
 
 def _note() -> None:

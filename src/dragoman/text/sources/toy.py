@@ -84,7 +84,7 @@ class ToySource(PairSource):
 
 
 def _sequences(source: ToySource) -> Iterator[Sequence[int]]:
-    """Endless sequences of one split."""
+    """Endless sequences for a split."""
     rng = random.Random(f"toy {source.split} {source.seed}")
     symbols = range(1, source.symbols + 1)
     seen = set()

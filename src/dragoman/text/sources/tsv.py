@@ -92,7 +92,7 @@ def _number(text: str, path: Path, line: int, column: int) -> float:
     if math.isfinite(number := _float(text)):
         return number
     columns = (other.split("\t")[column - 1 : column] for other in read_lines(path))
-    wrong = sum(1 for found in columns if found and not math.isfinite(_float(found[0])))
+    wrong = sum(1 for cells in columns if cells and not math.isfinite(_float(cells[0])))
     raise Error.WRONG_SHAPE(
         f"{text[:40]!r} is no score; {wrong:,} of the file's lines without one",
         "give these pairs a score, or leave them out",

@@ -188,7 +188,7 @@ class WhitespaceFile(FromFiles):
 
 
 def appended(vocabulary: Vocabulary, symbols: Sequence[str]) -> Vocabulary:
-    """The vocabulary with those of the symbols behind it that it lacks."""
+    """The vocabulary, and behind it the symbols that it lacks."""
     pieces = [vocabulary[index] for index in range(len(SPECIALS), len(vocabulary))]
     return Vocabulary(dict.fromkeys([*pieces, *symbols]))
 

@@ -215,18 +215,18 @@ def _three(merge: Any) -> tuple[str, str, str]:
     return first, second, first + second
 
 
-def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], wanted: Iterable[int]) -> set[int]:
-    """The entries that those wanted are merged from, in as many steps as it takes."""
+def _merged_from(ids: Mapping[str, int], merges: Iterable[Any], entries: Iterable[int]) -> set[int]:
+    """The entries that `entries` are merged from, in as many steps as it takes."""
     parts: dict[str, list[str]] = {}
     for merge in merges:
         first, second, both = _three(merge)
         parts.setdefault(both, []).extend((first, second))
     names = {index: piece for piece, index in ids.items()}
-    found: set[int] = set()
-    waiting = [names[index] for index in wanted if index in names]
+    components: set[int] = set()
+    waiting = [names[index] for index in entries if index in names]
     while waiting:
         for part in parts.get(waiting.pop(), ()):
-            if part in ids and ids[part] not in found:
-                found.add(ids[part])
+            if part in ids and ids[part] not in components:
+                components.add(ids[part])
                 waiting.append(part)
-    return found
+    return components

@@ -39,19 +39,19 @@ class LanguageTags:
         """True if the frame says the target language: the model writes several."""
         return TGT in (*self.src_before, *self.src_after, *self.tgt_before)
 
-    def code(self, wanted: str) -> str:
+    def code(self, language: str) -> str:
         """The code that a language goes by here: `zho_Hans` for `zh`, `de` for `de_DE`.
 
         Raises DragomanError, with the codes that there are, for a language that is not there.
         """
-        if wanted in self.tags:
-            return wanted
-        if (code := closest(wanted, self.tags)) is not None:
+        if language in self.tags:
+            return language
+        if (code := closest(language, self.tags)) is not None:
             return code
-        near = [code for code in self.tags if language_of(code) == language_of(wanted)]
-        near = near or [code for code in self.tags if code[:2] == wanted[:2].lower()] or list(self.tags)
+        near = [code for code in self.tags if language_of(code) == language_of(language)]
+        near = near or [code for code in self.tags if code[:2] == language[:2].lower()] or list(self.tags)
         shown = ", ".join(near[:12]) + (f" and {len(near) - 12} more" if len(near) > 12 else "")
-        raise Error.NO_SUCH_LANGUAGE(f"no language {wanted!r} in this model; it has {shown}")
+        raise Error.NO_SUCH_LANGUAGE(f"no language {language!r} in this model; it has {shown}")
 
     def codes(self, src_lang: str, tgt_lang: str) -> tuple[str, str]:
         """The codes of two languages; one that the frame does not say (the source's in OPUS-MT) may be any. Raises
@@ -62,8 +62,8 @@ class LanguageTags:
 
     def framed(self, frame: Iterable[str], src_lang: str, tgt_lang: str) -> list[str]:
         """The pieces of a frame. Raises DragomanError for a language that is not there."""
-        found = {SRC: src_lang, TGT: tgt_lang}
-        return [self.tags[self.code(found[piece])] if piece in found else piece for piece in frame]
+        languages = {SRC: src_lang, TGT: tgt_lang}
+        return [self.tags[self.code(languages[piece])] if piece in languages else piece for piece in frame]
 
     def between(self, src: Tokenizer, tgt: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Tokenizer, Tokenizer]:
         """Both sides' tokenizers for texts of these languages; raises DragomanError as `framed`, and for a tag that is

@@ -1,4 +1,4 @@
-"""Pieces of one's own: strings that are never cut, kept white space among them; parts of long lines to learn from."""
+"""User-defined pieces: strings that are never cut, kept white space among them; parts of long lines to learn from."""
 
 import itertools
 import re

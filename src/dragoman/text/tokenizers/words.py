@@ -94,8 +94,8 @@ def tokens_of(text: str, config: WordsConfig) -> list[str]:
             words.append((part, not spaced))
             spaced = False
         elif part:
-            found = segmenter(config.rules, config.lang)(part.lower() if config.lowercase else part)
-            words += [(word, part[0] != " ") for word, _ in found[:1]] + found[1:]
+            segments = segmenter(config.rules, config.lang)(part.lower() if config.lowercase else part)
+            words += [(word, part[0] != " ") for word, _ in segments[:1]] + segments[1:]
             spaced = part[-1] == " "
     return _mark(words, config.user_defined_symbols)
 
