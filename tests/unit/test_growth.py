@@ -25,7 +25,7 @@ STAGES: dict[str, Callable[[str], Any]] = {
     "warnings": lambda text: warnings_of(text, "y" + text[len(text) // 3 :], LANGUAGES),
     "warnings of a source": lambda text: source_warnings(text, LANGUAGES),
     "placeholders": lambda text: (kept_apart(text, pattern=SPANS_AND_CODES), without_spans(text)),
-    "terms": lambda text: (GLOSSARY.find(text), GLOSSARY.said(text, text)),
+    "terms": lambda text: (GLOSSARY.find(text), GLOSSARY.target_places(text, text)),
     "words": lambda text: aligned_pair(text, text + "x"),
     "memory": MEMORY.like,
 }

@@ -117,8 +117,8 @@ def test_without_learnt_terms_a_glossary_finds_what_is_written_alone() -> None:
     glossary = Glossary({"spreadsheet": "Tabelle"})
     assert glossary.find("Two spreadsheets") == []
     assert glossary.written("Ausgabe", "Zwei Ausgabe") == [Word(5, 12)]
-    assert glossary.said("A spreadsheet", "Die Tabellen") == [(4, 11)]
-    assert inflected(spreadsheet="Tabelle").said("A spreadsheet", "Die Tabellen") == [(4, 12)]
+    assert glossary.target_places("A spreadsheet", "Die Tabellen") == [(4, 11)]
+    assert inflected(spreadsheet="Tabelle").target_places("A spreadsheet", "Die Tabellen") == [(4, 12)]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ NOT_FOUND = rows(
 def test_what_reads_the_same_is_found(term: str, text: str) -> None:
     assert Glossary({term: "X"}).find(text)
     assert words_like(term, text)
-    assert Glossary({"x": term}).said("x", text)
+    assert Glossary({"x": term}).target_places("x", text)
     memory = TranslationMemory([(text, "X")])
     turned = next(text.replace(text[slice(*place)], term) for place in words_like(term, text))
     assert memory.exact(turned) == "X" or memory.like(turned)[0].similarity > 0.99

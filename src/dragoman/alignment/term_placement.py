@@ -129,13 +129,13 @@ def with_terms(
     each = [(row, item) for row in range(len(parts)) if terms[row] and row not in missing for item in results[row]]
     sources = [parts[row].text for row, _ in each]
     written = [_written(glossary, item.text, terms[row]) for row, item in each]
-    left, taken = [found for found, _ in written], [places for _, places in written]
+    left, taken = [put for put, _ in written], [places for _, places in written]
     placed = place_terms(translator, sources, [item.text for _, item in each], left, taken)
-    placed = [_without_written(glossary, found) for found in placed]
+    placed = [_without_written(glossary, put) for put in placed]
     rescored = _rescored(translator, sources, [item for _, item in each], placed)
     unique: dict[int, dict[str, Translation]] = {}
-    for (row, _), found, item in zip(each, placed, rescored, strict=True):
-        missing.setdefault(row, found.without_place)  # of the best translation, which comes first
+    for (row, _), put, item in zip(each, placed, rescored, strict=True):
+        missing.setdefault(row, put.without_place)  # of the best translation, which comes first
         unique.setdefault(row, {}).setdefault(item.text, item)
     for row, items in unique.items():
         results[row] = list(items.values())
@@ -176,11 +176,11 @@ def _rescored(
     translator: SearchTranslator, sources: Sequence[str], items: Sequence[Translation], placed: Sequence[Placed]
 ) -> list[Translation]:
     """The translations with their new texts, and with the model's own scores where a text has changed."""
-    results = [replace(item, text=found.text) for item, found in zip(items, placed, strict=True)]
+    results = [replace(item, text=put.text) for item, put in zip(items, placed, strict=True)]
     changed = [
         row
-        for row, (item, found) in enumerate(zip(items, placed, strict=True))
-        if found.text != item.text and _is_readable(translator, sources[row], found.text)
+        for row, (item, put) in enumerate(zip(items, placed, strict=True))
+        if put.text != item.text and _is_readable(translator, sources[row], put.text)
     ]
     scored = score(translator, [(sources[row], placed[row].text) for row in changed], as_read=True)
     for row, of_row in zip(changed, scored, strict=True):
@@ -205,13 +205,13 @@ def _searched_for(translator: SearchTranslator, wishes: dict[int, _Wish]) -> dic
         if writable[row]
     }
     results: dict[int, list[Translation]] = {row: [] for row in wishes}
-    for row, found in _free_hypotheses(searching, parts).items():
+    for row, hypotheses in _free_hypotheses(searching, parts).items():
         part, _, missing = wishes[row]
         lost = [term for term in missing if term not in writable[row]]
         unsure = [] if part.prefix else [term for term in missing if term in writable[row]]
         named = {WarningKind.TERM_OUT_OF_PLACE: unsure, WarningKind.TERM_LEFT_OUT: lost}
         warnings = tuple(Warning(kind, _named(of_kind)) for kind, of_kind in named.items() if of_kind)
-        results[row] = [replace(item, warnings=warnings) for item in searching.ranked(found, part)]
+        results[row] = [replace(item, warnings=warnings) for item in searching.ranked(hypotheses, part)]
     return results
 
 
@@ -232,7 +232,7 @@ def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Part]) -> dic
         return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))
     except DragomanError:
         each = [_free_hypotheses(searching, {number: part}) for number, part in parts.items()] if len(parts) > 1 else []
-        return {number: found for one in each for number, found in one.items()}
+        return {number: hypotheses for one in each for number, hypotheses in one.items()}
 
 
 def _named(terms: Sequence[Found]) -> str:
@@ -317,7 +317,7 @@ class _Placing:
     def _losses(self, rows: Sequence[_Row]) -> list[list[Loss]]:
         """The loss of each word of each translation that is in no term; none of a row that cannot be read at once."""
         pairs = [AlignedPair(row.src, row.placed.text, (), self._free_words(row.placed)) for row in rows]
-        ids = {n: found for n, pair in enumerate(pairs) if (found := token_ids(self.translator, pair)) is not None}
+        ids = {n: tokens for n, pair in enumerate(pairs) if (tokens := token_ids(self.translator, pair)) is not None}
         encode, normalize = self.translator.tokenizers.src.encode, self.translator.normalize
         erased = {n: source for n in ids if (source := encode(normalize(rows[n].erased)))}
         losses = word_losses(
@@ -451,10 +451,10 @@ class _Placing:
     def _log_probs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Of each translation of a pair; -inf where it is too long to be read."""
         readable = [row for row, pair in enumerate(pairs) if _is_readable(self.translator, *pair)]
-        found = [-math.inf] * len(pairs)
+        losses = [-math.inf] * len(pairs)
         for row, scored in zip(readable, score(self.translator, [pairs[row] for row in readable]), strict=True):
-            found[row] = scored.log_prob
-        return found
+            losses[row] = scored.log_prob
+        return losses
 
     def _is_short(self, word: Word) -> bool:
         return word.end - word.start < (SHORT if self.has_spaces else 2)

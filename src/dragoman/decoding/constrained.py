@@ -9,9 +9,9 @@ they cost beside those of the others, and `</s>` is open only to a hypothesis th
 How far a hypothesis is with the terms (4, 5) and (6,):
 
 >>> begun = Progress(((4, 5), (6,))).after(4)
->>> begun.written, begun.wanted(), begun.complete
+>>> begun.written, begun.next_tokens(), begun.complete
 (1, [5], False)
->>> begun.after(7).written, begun.after(7).wanted()        # 5 did not follow: the term has to begin again
+>>> begun.after(7).written, begun.after(7).next_tokens()        # 5 did not follow: the term has to begin again
 (0, [4, 6])
 >>> begun.after(5).after(6).complete
 True
@@ -74,7 +74,7 @@ class Progress:
         """True if a term ends with the last token."""
         return any(self.ids[-len(self.terms[term]) :] == self.terms[term] for term in self.written_terms)
 
-    def wanted(self) -> list[int]:
+    def next_tokens(self) -> list[int]:
         """The tokens that would write one more token of the terms."""
         tail = self.ids[len(self.ids) - self.place :]
         begun = [term for term in self._open() if self.terms[term][: self.place] == tail]
@@ -168,12 +168,12 @@ class Sentence:
         Returns the place of each one's parent.
         """
         eos_log_probs = log_probs[:, SPECIALS.eos_id].tolist()
-        found = self._candidates(log_probs, length)
+        candidates = self._candidates(log_probs, length)
         if length > self.config.min_length:
-            self._finish(eos_log_probs, found, length)
+            self._finish(eos_log_probs, candidates, length)
         self.alive = [
             Prefix(one.log_prob, one.place, self.alive[one.place].progress.after(one.token))
-            for one in allocated(found, self.width, self.num_tokens)
+            for one in allocated(candidates, self.width, self.num_tokens)
         ]
         if length == self.limit and not self.finished:
             self._add([(p.progress.ids, p.log_prob) for p in self.alive if p.progress.complete], length, cut=True)
@@ -194,7 +194,7 @@ class Sentence:
         prefix, then the smaller id."""
         writes_term = torch.zeros_like(log_probs, dtype=torch.bool)
         for place, prefix in enumerate(self.alive):
-            writes_term[place, prefix.progress.wanted()] = True
+            writes_term[place, prefix.progress.next_tokens()] = True
         banned = torch.zeros(log_probs.size(1), dtype=torch.bool, device=log_probs.device)
         banned[[*banned_ids(self.config, length), SPECIALS.eos_id]] = True
         log_probs = log_probs.masked_fill(banned & ~writes_term, -math.inf)  # a term may hold <unk>
@@ -208,22 +208,22 @@ class Sentence:
         totals, order = totals.sort(descending=True, stable=True)
         wholes = [prefix.progress.whole for prefix in self.alive]
         room = dict.fromkeys(wholes, self.width)  # of those that end with no token of a term, as many are of use
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for total, place, token in zip(totals.tolist(), places[order].tolist(), tokens[order].tolist(), strict=True):
             whole = wholes[place]
             if not total > -math.inf or (token not in self.tokens and not room[whole]):
                 continue
             if token in self.tokens:
-                found.append(Candidate(total, place, token, self.alive[place].progress.after(token).written))
+                candidates.append(Candidate(total, place, token, self.alive[place].progress.after(token).written))
             else:
                 room[whole] -= 1
-                found.append(Candidate(total, place, token, whole))
-        return found
+                candidates.append(Candidate(total, place, token, whole))
+        return candidates
 
-    def _finish(self, eos_log_probs: Sequence[float], found: Sequence[Candidate], length: int) -> None:
+    def _finish(self, eos_log_probs: Sequence[float], candidates: Sequence[Candidate], length: int) -> None:
         """Keep the hypotheses that end here: they hold all terms, and among the continuations that do so their `</s>`
         is one of the best `beam_size`. At the last moment each may end."""
-        complete = [item.log_prob for item in found if item.bank == self.num_tokens]
+        complete = [item.log_prob for item in candidates if item.bank == self.num_tokens]
         ends = [
             (prefix.progress.ids, prefix.log_prob + value)
             for prefix, value in zip(self.alive, eos_log_probs, strict=True)
@@ -304,20 +304,20 @@ def constrained_search(
     return [sentence.finished for sentence in sentences]
 
 
-def allocated(found: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
+def allocated(candidates: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
     """Divide a beam among the banks 0 to `num_tokens`: an equal share for each, what is over for the furthest one.
 
     What a bank cannot fill goes to the best of all that are left. `found` is ordered, best first, and so is the result.
     """
     banks: list[list[int]] = [[] for _ in range(num_tokens + 1)]
-    for rank, item in enumerate(found):
+    for rank, item in enumerate(candidates):
         banks[item.bank].append(rank)
     share = width // len(banks)
     shares = [share] * num_tokens + [width - share * num_tokens]
     chosen = {rank for bank, size in zip(banks, shares, strict=True) for rank in bank[:size]}
-    left = [rank for rank in range(len(found)) if rank not in chosen]
+    left = [rank for rank in range(len(candidates)) if rank not in chosen]
     chosen.update(left[: width - len(chosen)])
-    return [found[rank] for rank in sorted(chosen)]
+    return [candidates[rank] for rank in sorted(chosen)]
 
 
 def _check_found(sentence: Sentence, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:

@@ -39,8 +39,8 @@ def search(
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.
     """
-    [found] = search_together(model, [begin(model, src, src_mask, config, **options)], src.device)
-    return found
+    [hypotheses] = search_together(model, [begin(model, src, src_mask, config, **options)], src.device)
+    return hypotheses
 
 
 def begin(
@@ -72,11 +72,11 @@ def begin(
         max_lengths = default_max_lengths(src_mask, config)
     longest = _room(model, read)
     max_lengths = max_lengths if longest is None else max_lengths.clamp(max=longest)
-    wanted = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
+    widened = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
     state, rows = _started(model, src, src_mask, rows_per_slot, read)
     spare, limits, all_rules = len(rows) - batch, max_lengths[rows], config.rules(rules)
-    begun = (state, wanted, limits, spare, all_rules)
+    begun = (state, widened, limits, spare, all_rules)
     last = None if read is None else read[rows, -1]
     if config.sampling is not None:
         if terms is not None:
@@ -91,20 +91,20 @@ def begin(
         searching = greedy_search(*begun)
     else:
         searching = group_search(*begun) if config.diversity_groups > 1 else beam_search(*begun, watch)
-    found = yield from _behind(last, searching)
-    found = _without_penalty(found, config.word_penalty)
+    hypotheses = yield from _behind(last, searching)
+    hypotheses = _without_penalty(hypotheses, config.word_penalty)
     if config.coverage_penalty:
-        found = rank_by_coverage(model, src, src_mask, found, config.coverage_penalty, read)
-    return [of_sentence[: config.n_best] for of_sentence in found]
+        hypotheses = rank_by_coverage(model, src, src_mask, hypotheses, config.coverage_penalty, read)
+    return [of_sentence[: config.n_best] for of_sentence in hypotheses]
 
 
-def _without_penalty(found: list[list[Hypothesis]], penalty: float) -> list[list[Hypothesis]]:
+def _without_penalty(hypotheses: list[list[Hypothesis]], penalty: float) -> list[list[Hypothesis]]:
     """The hypotheses, whose scores have the word penalty in them, with log probabilities that have not."""
     if not penalty:
-        return found
+        return hypotheses
     return [
         [replace(item, log_prob=item.log_prob + penalty * (len(item.ids) + (not item.cut))) for item in of_sentence]
-        for of_sentence in found
+        for of_sentence in hypotheses
     ]
 
 

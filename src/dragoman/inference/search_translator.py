@@ -180,7 +180,9 @@ class SearchTranslator:
         if (known := self.tokenizers.languages) is not None:
             other.languages = known.codes(src_lang, tgt_lang)
             other.tokenizers = self.tokenizers.between(*other.languages)
-        elif all(fits(asked, one) or not is_known(one) for asked, one in zip((src_lang, tgt_lang), own, strict=True)):
+        elif all(
+            fits(language, one) or not is_known(one) for language, one in zip((src_lang, tgt_lang), own, strict=True)
+        ):
             other.languages = src_lang, tgt_lang  # the model's own by other names, or its recipe called them `src`
         else:
             raise Error.UNSUPPORTED(f"this model translates from {own[0]} to {own[1]} and is not told languages")
@@ -216,7 +218,7 @@ class SearchTranslator:
 
     def translate(self, sentences: Sequence[str], **decoding: Any) -> list[str]:
         """The best translation of each sentence, in order; of a blank one nothing. `decoding` as in `n_best`."""
-        return [found[0].text for found in self.n_best(sentences, **decoding)]
+        return [best[0].text for best in self.n_best(sentences, **decoding)]
 
     def n_best(
         self, sentences: Sequence[str], prefixes: Sequence[str] | None = None, **decoding: Any
@@ -267,8 +269,8 @@ class SearchTranslator:
                     again[row] = part._replace(banned=(*part.banned, *sorted(spelled)))
             if not again:
                 return results
-            for row, found in zip(again, self.hypotheses(list(again.values())), strict=True):
-                results[row] = found
+            for row, hypotheses in zip(again, self.hypotheses(list(again.values())), strict=True):
+                results[row] = hypotheses
             searched = again
         source = self.tokenizers.src.decode(next(iter(searched.values())).ids)
         raise Error.SEARCH_FAILED(f"nothing is found for {source!r} without the phrases that are to be avoided")
@@ -290,8 +292,8 @@ class SearchTranslator:
         searches = [self.begin([parts[row] for row in rows]) for rows in batches]
         searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
-            for row, found in zip(rows, of_batch, strict=True):
-                results[row] = found
+            for row, hypotheses in zip(rows, of_batch, strict=True):
+                results[row] = hypotheses
         return results
 
     def begin(
@@ -346,10 +348,10 @@ class SearchTranslator:
             texts = [without_unknown(self.model, self.tokenizers, read, item, table) for item in hypotheses]
         else:
             texts = [self.tokenizers.tgt.decode(item.ids) for item in hypotheses]
-        found: dict[str, Translation] = {}
+        by_text: dict[str, Translation] = {}
         for text, item in sorted(zip(texts, hypotheses, strict=True), key=lambda pair: -pair[1].score):
-            found.setdefault(text, Translation(text, item.score, item.log_prob))
-        best = list(found.values())
+            by_text.setdefault(text, Translation(text, item.score, item.log_prob))
+        best = list(by_text.values())
         if self.decoding.mbr != "none":
             utility = expected_utility(texts, self.decoding.mbr, "char" if self.join == "" else "13a")
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)

@@ -95,17 +95,17 @@ class GuardedTranslator:
         nested = [row for row, src in enumerate(sentences) if row not in messages and is_message(src)]
         whole = [row for row in range(len(sentences)) if row not in messages and row not in nested]
         arms = {text: self.splitter.pieces(text) for message in messages.values() for text in message.sentences()}
-        wanted = dict.fromkeys(piece.text for pieces in arms.values() for piece in pieces if piece.is_text)
-        found = iter(self._with_spans([*(sentences[row] for row in whole), *wanted]))
-        results = {row: next(found) for row in whole}
+        arm_texts = dict.fromkeys(piece.text for pieces in arms.values() for piece in pieces if piece.is_text)
+        translations_of_all = iter(self._with_spans([*(sentences[row] for row in whole), *arm_texts]))
+        results = {row: next(translations_of_all) for row in whole}
         results |= {row: [Translation(sentences[row], 0.0, 0.0, (NESTED,))] for row in nested}
-        made = {text: next(found)[0] for text in wanted}
-        said = {text: item.text for text, item in made.items()}
+        made = {text: next(translations_of_all)[0] for text in arm_texts}
+        arm_translations = {text: item.text for text, item in made.items()}
         for row, message in messages.items():
             texts = [*message.sentences()]
             best = [made[piece.text] for text in texts for piece in arms[text] if piece.is_text]
             warnings = tuple(dict.fromkeys(warning for item in best for warning in item.warnings))
-            translations = [self.splitter.joined(text, arms[text], said).text for text in texts]
+            translations = [self.splitter.joined(text, arms[text], arm_translations).text for text in texts]
             message = message.in_language(self.splitter.languages[1])
             text = sentences[row] if translations == texts else message.with_texts(iter(translations))
             score, log_prob = sum(item.score for item in best), sum(item.log_prob for item in best)
@@ -119,11 +119,11 @@ class GuardedTranslator:
             return self._with_stand_ins(sentences, self._watched(sentences))
         carried = self._carried([src for src in sentences if has_markup(src)])
         others = [src for src in sentences if src not in carried]
-        found = dict(zip(others, self._watched(others), strict=True))
-        lost = [src for src in others if not self._all_survive(src, found[src]) and not has_markup(src)]
+        watched = dict(zip(others, self._watched(others), strict=True))
+        lost = [src for src in others if not self._all_survive(src, watched[src]) and not has_markup(src)]
         carried |= self._carried(lost)
         left = [src for src in others if src not in carried]
-        carried |= zip(left, self._with_stand_ins(left, [found[src] for src in left]), strict=True)
+        carried |= zip(left, self._with_stand_ins(left, [watched[src] for src in left]), strict=True)
         return [carried[src] for src in sentences]
 
     def _carried(self, sentences: Sequence[str]) -> dict[str, list[Translation]]:
@@ -133,9 +133,9 @@ class GuardedTranslator:
         apart = {src: around_terms(codes, terms_of(self.translator, text)) for src, (text, codes, _) in read.items()}
         pieces = {src: one for src, codes in apart.items() if codes and (one := coded(read[src][0], codes))}
         every = self.translator.with_decoding(n_best=self.translator.decoding.num_candidates)
-        found = every.n_best([one.text for one in pieces.values()]) if pieces else []
+        candidates = every.n_best([one.text for one in pieces.values()]) if pieces else []
         results: dict[str, list[Translation]] = {}
-        for (src, one), translations in zip(pieces.items(), found, strict=True):
+        for (src, one), translations in zip(pieces.items(), candidates, strict=True):
             whole = [
                 replace(item, text=self._spaced(items, sources[src], read[src][2]))
                 for item in translations
@@ -154,15 +154,15 @@ class GuardedTranslator:
     def _all_survive(self, src: str, items: Sequence[Translation]) -> bool:
         return all(self._survive(src, item.text) for item in items)
 
-    def _with_stand_ins(self, sentences: Sequence[str], found: list[list[Translation]]) -> list[list[Translation]]:
+    def _with_stand_ins(self, sentences: Sequence[str], watched: list[list[Translation]]) -> list[list[Translation]]:
         """The translations of sentences, of those without their placeholders others, in which words stand for them."""
-        lost = [row for row, items in enumerate(found) if not self._all_survive(sentences[row], items)]
+        lost = [row for row, items in enumerate(watched) if not self._all_survive(sentences[row], items)]
         stood_in = [kept_apart(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
         translated = self._watched([text for text, _ in bare])
         for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):
-            found[row] = _unique([self._restored(sentences[row], text, removed, pairs, item) for item in items])
-        return found
+            watched[row] = _unique([self._restored(sentences[row], text, removed, pairs, item) for item in items])
+        return watched
 
     def _survive(self, src: str, translation: str) -> bool:
         """True if a translation has the placeholders of its source, its codes where no term is one, and the terms that
@@ -213,17 +213,17 @@ class GuardedTranslator:
 
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """Translations with their warnings, those with the fewest first."""
-        found = [
+        watched = [
             [self._with_warnings(src, self._without_strays(src, item)) for item in of_sentence]
             for src, of_sentence in zip(sentences, self._wide.n_best(sentences), strict=True)
         ]
         if not self.guard:
-            return found
+            return watched
         poor: list[int] = []
-        for row, of_sentence in enumerate(found):
+        for row, of_sentence in enumerate(watched):
             best = min(of_sentence, key=lambda item: len(item.warnings))
             if best is not of_sentence[0]:
-                found[row] = [
+                watched[row] = [
                     replace(best, warnings=(*best.warnings, Warning(WarningKind.NOT_THE_FIRST))),
                     *of_sentence,
                 ]
@@ -231,10 +231,10 @@ class GuardedTranslator:
                 poor.append(row)
         for row, again in zip(poor, self._searched_again([sentences[row] for row in poor]), strict=True):
             other = [self._with_warnings(sentences[row], item) for item in again[:1]]
-            if other and len(other[0].warnings) < len(found[row][0].warnings):
+            if other and len(other[0].warnings) < len(watched[row][0].warnings):
                 changed = replace(other[0], warnings=(*other[0].warnings, Warning(WarningKind.SEARCHED_AGAIN)))
-                found[row] = [changed, *found[row]]
-        return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in found]
+                watched[row] = [changed, *watched[row]]
+        return [_unique(of_sentence)[: self.translator.decoding.n_best] for of_sentence in watched]
 
     def _searched_again(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The translations of a search without repetitions; none for a sentence for which it finds nothing."""
@@ -252,8 +252,8 @@ class GuardedTranslator:
         check()
         if not self.warn:
             return item
-        found = warnings_of(plain_text(src), plain_text(item.text), self.translator.languages)
-        return replace(item, warnings=(*item.warnings, *found))
+        faults = warnings_of(plain_text(src), plain_text(item.text), self.translator.languages)
+        return replace(item, warnings=(*item.warnings, *faults))
 
     def _with_source_warnings(self, src: str, translations: Sequence[Translation]) -> list[Translation]:
         """The translations with the reasons why the model may not understand their source, of a message those of its
@@ -275,7 +275,7 @@ class GuardedTranslator:
     def _terms(self, src: str, tgt: str) -> list[tuple[int, int]]:
         """Where the glossary's terms stand in a translation."""
         glossary = self.translator.glossary
-        return glossary.said(self.translator.normalize(src), tgt) if glossary else []
+        return glossary.target_places(self.translator.normalize(src), tgt) if glossary else []
 
 
 def _stands_once(word: str, text: str) -> bool:
@@ -297,7 +297,7 @@ def unknown_words(tokenizer: Tokenizer, text: str) -> list[str]:
 
 def _unique(translations: Sequence[Translation]) -> list[Translation]:
     """Each text once, where it comes first."""
-    found: dict[str, Translation] = {}
+    by_text: dict[str, Translation] = {}
     for item in translations:
-        found.setdefault(item.text, item)
-    return list(found.values())
+        by_text.setdefault(item.text, item)
+    return list(by_text.values())

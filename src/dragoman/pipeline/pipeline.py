@@ -106,7 +106,7 @@ class Pipeline:
     min_confidence: float = 0.0
     """Translations of less carry a warning."""
     context: tuple[int, int] = (0, 0)
-    """The numbers of sentences before each sentence that the model reads, and of their translations that it begins with."""
+    """The numbers of sentences before each that the model reads, and of their translations that it begins with."""
     chinese: Conversion | None = None
     """Between the script that is asked for and the model's own."""
     count: Callable[[int], None] = lambda characters: None

@@ -240,7 +240,7 @@ class Glossary:
     def said(self, text: str, translation: str) -> list[tuple[int, int]]:
         """Characters of a translation, from and to, that spell a term of the text.
 
-        >>> Glossary({"roter Hund": "red hound"}).said("Ein roter Hund.", "A red hound.")
+        >>> Glossary({"roter Hund": "red hound"}).target_places("Ein roter Hund.", "A red hound.")
         [(2, 11)]
         """
         targets = {term.target for term in self.find(text)}
