@@ -237,7 +237,7 @@ class Glossary:
                 for start, end in words_like(term, text, cased=_is_cased(term)):
                     yield start, rank, end, term
 
-    def said(self, text: str, translation: str) -> list[tuple[int, int]]:
+    def target_places(self, text: str, translation: str) -> list[tuple[int, int]]:
         """Characters of a translation, from and to, that spell a term of the text.
 
         >>> Glossary({"roter Hund": "red hound"}).target_places("Ein roter Hund.", "A red hound.")
