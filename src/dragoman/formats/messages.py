@@ -51,8 +51,8 @@ def label(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:
 
 
 def _with_mark(text: str, bare: str, mark: str, items: Sequence[Item]) -> str:
-    said = joined(items)
-    return text if said == bare else with_accelerator(said, text, mark)
+    translation = joined(items)
+    return text if translation == bare else with_accelerator(translation, text, mark)
 
 
 def message(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:

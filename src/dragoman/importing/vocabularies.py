@@ -40,7 +40,7 @@ def languages_in(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
     Raises DragomanError for those of which nothing says where they stand.
     """
     for pattern, frame in FRAMES.items():
-        tags = {found[1]: token for token in tokens if (found := re.fullmatch(pattern, token))}
+        tags = {match[1]: token for token in tokens if (match := re.fullmatch(pattern, token))}
         if len(tags) > 1 and frame is None:
             raise Error.CANNOT_IMPORT(
                 f"its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where they stand",
