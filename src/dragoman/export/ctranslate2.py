@@ -416,7 +416,7 @@ def _longest(translator: SearchTranslator, src_lengths: Sequence[int], given: Se
 
 
 def _batches(decoding: DecodingConfig, lengths: list[int]) -> list[list[int]]:
-    """The numbers of the sentences of each batch, all of one width."""
+    """The numbers of the sentences of each batch. The sentences of a batch have the same width."""
     most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
     batches = []
     for rows in even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):

@@ -139,7 +139,7 @@ class Engine:
 
     @torch.inference_mode()
     def _search(self, texts: list[str]) -> list[list[Translation]]:
-        """Texts of one length together: they have the same longest translation, and no padding."""
+        """The translations of texts. Texts of the same length go together: no padding, the same longest result."""
         encoded = [self.ids(text) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: len(encoded[row]))
         results: list[list[Translation]] = [[] for _ in texts]

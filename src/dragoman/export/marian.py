@@ -135,7 +135,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
 
 
 def search_settings(decoding: DecodingConfig) -> dict[str, Any]:
-    """Marian's settings of a search: those of `nearest`."""
+    """Marian's settings of the search that `nearest` gives."""
     followed = nearest(decoding) if decoding.max_length_extra else decoding
     penalty = followed.length_penalty
     return {

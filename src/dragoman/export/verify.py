@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The translations of one text by a translator and by its export."""
+    """The translations of a text by a translator and by its export."""
 
     text: TestSet
     differences: list[Difference]

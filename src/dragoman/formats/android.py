@@ -70,7 +70,7 @@ def _form(text: str, item: Sequence[Event], name: str, reason: str) -> Form:
 
 
 def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
-    """The unit of one string."""
+    """The unit of a string."""
     start, end = element[0].end, element[-1].start
     content = text[start:end]
     if content.lstrip().startswith(("@", "?")):

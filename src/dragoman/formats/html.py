@@ -316,7 +316,7 @@ def statement(code: str) -> tuple[Kind, str]:
 
 
 def _token(text: str, piece: Piece) -> Token:
-    """The token of one piece of markup."""
+    """The token of a piece of markup."""
     start, end, raw, tag = piece.start, piece.end, text[piece.start : piece.end], piece.tag
     assert tag is not None
     if tag.is_code:

@@ -89,7 +89,7 @@ def _direction_edits(text: str, page: Sequence[Piece], tgt: str, options: Option
 
 
 def _turned(piece: Piece, attributes: dict[str, tuple[str, int, int]], tgt: str, options: Options) -> Iterator[Edit]:
-    """The edits of one tag."""
+    """The edits that turn a tag to the direction `tgt`: its `dir`, `align` and `style`."""
     for name, (value, start, end) in attributes.items() if piece.is_translated else ():
         if name == "dir" and value.lower() == direction.opposite(tgt):
             yield Edit(start, end, tgt)

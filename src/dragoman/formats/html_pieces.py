@@ -367,7 +367,7 @@ class _Tree(HTMLParser):
 
 
 class _Tokens(SimpleNamespace):
-    """In the place of a tokenizer: its states are those of `scan`."""
+    """A stand-in for a tokenizer, which has the states of `scan`."""
 
     def __init__(self, tokens: Iterator[dict[str, Any]], **states: Any) -> None:
         super().__init__(**states)

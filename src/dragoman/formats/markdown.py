@@ -84,7 +84,7 @@ _PROGRAM = re.compile(
     r"import\s+(?:[^\n;]{1,500}\sfrom\s+)?[\"'][^\"'\n]+[\"']|export\s+(?:const|let|default|function|class)\b"
     r"|;?--8<--|!include\b|\{!.*!\}"
 )
-"""A paragraph of MDX's program, or one that reads another file in."""
+"""A paragraph of MDX's program, or a paragraph that reads another file in."""
 _DRAWN = re.compile(
     r"^[ \t]*\+(?:[-=:]++\+)++[ \t]*+\n(?:[ \t]*+[+|][^\n]*+(?:\n|\Z))++"
     r"|^(?![ \t]*+(?:```|~~~))(?=[^\S\n]*+\S)[^\n]*+\n[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+\n"
@@ -402,7 +402,7 @@ class _Block:
         return bisect.bisect_left(self.ends, at)
 
     def _breaks(self, children: Sequence[Found]) -> Iterator[Token]:
-        """Line ends, of which some part texts, and the marks before lines."""
+        """Line ends, and the marks before lines. Some line ends part texts."""
         hard = {
             bisect.bisect_right(self.begins, one.meta["span"][0])
             for one in children
@@ -641,7 +641,7 @@ def _units_of_lines(text: str, match: re.Match[str]) -> Iterator[Unit]:
 
 
 def _units_of_fields(text: str, begin: int, end: int) -> Iterator[Unit]:
-    """The texts of values of one line."""
+    """The texts of values that stand in a single line."""
     for match in _FIELD.finditer(text, begin, end):
         if READ_IN_FRONT.isdisjoint((match["name"], match["name"].lower())):
             continue

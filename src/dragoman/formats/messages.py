@@ -32,7 +32,7 @@ def items_of(text: str) -> tuple[Item, ...]:
 
 
 def joined(items: Sequence[Item]) -> str:
-    """The text of items with that of all codes."""
+    """The text of items, with the text of all codes."""
     return "".join(item if isinstance(item, str) else item.raw for item in items)
 
 

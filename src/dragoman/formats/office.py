@@ -48,7 +48,7 @@ _HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"
 
 
 class Run(NamedTuple):
-    """A run: text of one formatting, and codes."""
+    """A run: text in the same formatting, and codes."""
 
     formatting: str
     """Its properties, as the file has them, but for what nobody sees."""

@@ -35,8 +35,8 @@ _KIND = re.compile(r"([\w-]+?)(?:\.main)?(?:\+xml)?$")
 
 
 def kinds(package: Package) -> dict[str, str]:
-    """The kind of each part by its name, in lower case: that of the relationship that leads to it, or else that of its
-    media type, or of its first element."""
+    """The kind of each part by its name, in lower case. The relationship that leads to the part gives its kind; else
+    its media type or its first element does."""
     names = _names(package)
     by_name: dict[str, str] = {}
     to_read = [""]

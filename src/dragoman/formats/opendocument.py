@@ -29,7 +29,7 @@ FIELDS_OF_TEXT = (
     "user-field-input", "variable-get", "variable-set", "variable-input", "text-input", "placeholder",
     "conditional-text", "hidden-text", "drop-down", "chapter", "database-display",
 )  # fmt: skip
-"""Fields that show a text of the document, or one that somebody has typed; that of others is a number or a date."""
+"""Fields that show a text of the document, or a text that somebody has typed; others show a number or a date."""
 BREAKS = ("line-break", "tab")
 """Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
 PARAGRAPHS = ("p", "h")

@@ -112,6 +112,6 @@ def _beside(group: Sequence[Line], newline: str, unit: Unit, items: Sequence[Ite
 
 
 def broken(width: int, column: int, between: str, items: Sequence[Item]) -> str:
-    """A translation in lines no wider than those of its source."""
+    """A translation in lines no wider than the lines of its source."""
     lines = textwrap.wrap(plain(items), max(width - column, 1), break_long_words=False, break_on_hyphens=False)
     return between.join(lines)

@@ -113,7 +113,7 @@ sbv_units = partial(units, times=_SBV_TIMES)
 
 
 def units_of_cues(text: str, cues: Sequence[Cue], options: Options, syntax: Syntax) -> Iterator[Unit]:
-    """Sentences over cues, or parts of one."""
+    """Sentences over several cues, or over parts of a cue."""
     of_cue = [[cue._replace(start=start, end=end) for start, end in _parts(text, cue)] for cue in cues]
     parts = [(number, part) for number, parts in enumerate(of_cue) for part in parts]
     width = max([LINE_WIDTH, *(len(line) for _, part in parts for line in _lines(syntax, text[part.start : part.end]))])

@@ -166,7 +166,7 @@ def _is_string(plain: str) -> bool:
 
 
 def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
-    """The unit of a value, or those of its lines and paragraphs."""
+    """The unit of a value, or the units of its lines and paragraphs."""
     scalar = value.scalar
     end = scalar.end
     if not has_letters(scalar.value):

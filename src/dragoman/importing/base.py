@@ -53,7 +53,7 @@ class Weights:
         return next((self.tensors[name] for name in names if name in self.tensors), None)
 
     def __getitem__(self, name: str) -> Tensor:
-        """Raises DragomanError for one that is missing."""
+        """The tensor of a name. Raises DragomanError where it is missing."""
         if (tensor := self.get(name)) is None:
             raise Error.CANNOT_IMPORT(f"the weights have no {name}")
         return tensor

@@ -42,7 +42,7 @@ IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positi
 
 
 class Variables(Weights):
-    """The tensors of a `model.bin`, some of which are settings."""
+    """The tensors of a `model.bin`. Some of them are settings."""
 
     def __init__(self, kind: str, tensors: dict[str, Tensor]) -> None:
         super().__init__(tensors)

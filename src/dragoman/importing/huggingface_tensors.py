@@ -90,7 +90,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _expected(described: Any) -> Expected:
-    """Raises DragomanError for sizes of which there is no model."""
+    """The tensors of the library's model. Raises DragomanError for sizes that no model can have."""
     transformers = transformers_library()
     try:
         with quietly(), torch.device("meta"):

@@ -35,9 +35,9 @@ class Sides(NamedTuple):
 
 
 def languages_in(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
-    """The languages that tokens of a vocabulary tell the model; None: there are none, or one that it never needed.
+    """The languages that tokens of a vocabulary tell the model; None for none, or for a single language.
 
-    Raises DragomanError for those of which nothing says where they stand.
+    Raises DragomanError for languages where nothing says where their tokens stand.
     """
     for pattern, frame in FRAMES.items():
         tags = {match[1]: token for token in tokens if (match := re.fullmatch(pattern, token))}

@@ -48,7 +48,7 @@ _NEAR = [
 FEWEST_WITHOUT_KANA = 20
 """Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
-"""Those of them that have letters that their neighbours have not."""
+"""Languages of `_NEAR` that have letters of their own, which their neighbours have not."""
 FEWEST_OWN_LETTERS = 2
 """Letters that only another language has, and none that only this one has, from which on a text is in the other."""
 
