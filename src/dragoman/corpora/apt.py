@@ -69,24 +69,24 @@ class Apt:
     def offers(self, names: Iterable[str]) -> list[Offer]:
         """The files of these packages, in their newest versions; none of unknown ones."""
         binary = [name for name in names if not name.startswith(SOURCE)]
-        found = self._offers(["download", "--print-uris", *binary]) if binary else []
+        offers = self._offers(["download", "--print-uris", *binary]) if binary else []
         for name in names:
             if name.startswith(SOURCE):
                 bare = name.removeprefix(SOURCE)
-                found += self._offers(["source", "--download-only", "--print-uris", bare], name)
-        return found
+                offers += self._offers(["source", "--download-only", "--print-uris", bare], name)
+        return offers
 
     def _offers(self, arguments: list[str], source: str = "") -> list[Offer]:
         out, _ = self._run(*arguments)
-        found = []
+        offers = []
         built = re.search(r"_(\S+)\.dsc ", out)  # the version of a source package, whose files may have another one
         for file, size, sha256 in re.findall(r"^'[^']*' (\S+) (\d+) SHA256:(\w+)$", out, re.MULTILINE):
             package, version = [*unquote(file).split("_"), ""][:2]
             if not source:
-                found.append(Offer(package, version, file, int(size), sha256))
+                offers.append(Offer(package, version, file, int(size), sha256))
             elif ".tar." in file and not file.endswith(".asc"):
-                found.append(Offer(source, built[1] if built else version, file, int(size), sha256))
-        return found
+                offers.append(Offer(source, built[1] if built else version, file, int(size), sha256))
+        return offers
 
     def download(self, offers: Sequence[Offer], into: Path) -> list[str]:
         """Download files of some packages; what apt-get says against it."""

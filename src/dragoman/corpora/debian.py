@@ -63,9 +63,9 @@ def fetch(pair: tuple[str, str], folder: Path, kinds: Sequence[str] = (), packag
         if missing := [row for row in rows if not _is_there(into / row.file, row)]:
             _fetch_again(Apt(folder / "apt", ["en", language]), missing, language, into, listed)
     else:
-        wanted = _names(language, kinds)
-        apt = Apt(folder / "apt", ["en", language] if TRANSLATION in wanted else [])
-        rows = _fetch_new(apt, wanted, language, into)
+        names = _names(language, kinds)
+        apt = Apt(folder / "apt", ["en", language] if TRANSLATION in names else [])
+        rows = _fetch_new(apt, names, language, into)
     with writing(folder):
         if not listed.exists():
             _write_list(listed, rows)
@@ -82,13 +82,13 @@ def _names(language: str, kinds: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name.replace("{lang}", spelled) for names in chosen.values() for name in names))
 
 
-def _fetch_new(apt: Apt, wanted: list[str], language: str, into: Path) -> list[Offer]:
+def _fetch_new(apt: Apt, names: list[str], language: str, into: Path) -> list[Offer]:
     """Download what there is today."""
     say("reading the lists of the package sources")
     apt.update()
-    rows = _descriptions_of(apt, ("en", language), into) if TRANSLATION in wanted else []
-    offers = apt.offers([name for name in wanted if name != TRANSLATION])
-    if unknown := sorted({*wanted} - {offer.package for offer in offers} - {TRANSLATION}):
+    rows = _descriptions_of(apt, ("en", language), into) if TRANSLATION in names else []
+    offers = apt.offers([name for name in names if name != TRANSLATION])
+    if unknown := sorted({*names} - {offer.package for offer in offers} - {TRANSLATION}):
         say(f"not in this machine's package sources: {', '.join(unknown)}")
     failed = _download(apt, [offer for offer in offers if not _is_there(into / offer.file, offer)], into)
     if failed and len(failed) == len({offer.package for offer in offers}):
@@ -254,7 +254,7 @@ class _Unpacking:
         self.language, self.folder = language, folder
         self.spellings = spellings(language)
         self.english = spellings("en") | {"c"}
-        self.found: dict[tuple[str, str], dict[str, Page]] = defaultdict(dict)  # (kind, page): language: page
+        self.pages_by_name: dict[tuple[str, str], dict[str, Page]] = defaultdict(dict)  # (kind, page): language: page
         self.entities: dict[str, dict[str, str]] = {"en": {}, language: {}}
         self.licences: dict[str, bytes] = {}
         self.described: dict[str, dict[str, tuple[str, Paragraphs]]] = {}
@@ -269,10 +269,10 @@ class _Unpacking:
         done: set[str] = set()
         handbook = _is_handbook(package)
 
-        def wanted(name: str) -> bool:
+        def is_read(name: str) -> bool:
             return self._role(name, handbook) != _NOTHING or self._is_licence(name, package)
 
-        for name, data in archive.files(path, wanted):
+        for name, data in archive.files(path, is_read):
             if self._is_licence(name, package):
                 self.licences[package] = data
                 continue
@@ -289,7 +289,7 @@ class _Unpacking:
                 for code in (language,) if language else ("en", self.language):
                     self.entities[code].update(parallel_pages.entities(text))
             else:
-                self.found[role, page].setdefault(language, Page(package, name, data))
+                self.pages_by_name[role, page].setdefault(language, Page(package, name, data))
 
     def _role(self, name: str, handbook: bool) -> tuple[str, str, str]:
         """The part of a file: its kind, its language and the name of its page; none where it is not read."""
@@ -351,8 +351,8 @@ class _Unpacking:
     def align(self) -> None:
         """Write the paragraphs of pages that are there in both languages, a catalogue for each package and kind."""
         entries: dict[tuple[str, str], dict[str, tuple[str, str]]] = defaultdict(dict)
-        with Progress("aligning pages", total=len(self.found)) as bar:
-            for (kind, page), sides in sorted(self.found.items()):
+        with Progress("aligning pages", total=len(self.pages_by_name)) as bar:
+            for (kind, page), sides in sorted(self.pages_by_name.items()):
                 bar.advance()
                 if "en" not in sides or self.language not in sides:
                     continue

@@ -63,12 +63,12 @@ def write(from_dir: Path, src: str, tgt: str, to: Path) -> dict[str, int]:
         raise Error.EMPTY(f"no paragraph of {src} has a translation in {tgt}", file=from_dir)
     with writing(to):
         to.mkdir(parents=True, exist_ok=True)
-        for split, found in rows.items():
-            _write(to / f"{split}.ids.gz", [name for name, _, _ in found])
+        for split, pairs in rows.items():
+            _write(to / f"{split}.ids.gz", [name for name, _, _ in pairs])
             for code, side in zip(codes_of(src, tgt), (1, 2), strict=True):
-                _write(to / f"{split}.{code}.gz", [row[side].text for row in found])  # type: ignore[union-attr]
-                _write(to / f"{split}.markup.{code}.gz", [row[side].markup for row in found])  # type: ignore[union-attr]
-    return {split: len(found) for split, found in rows.items()}
+                _write(to / f"{split}.{code}.gz", [row[side].text for row in pairs])  # type: ignore[union-attr]
+                _write(to / f"{split}.markup.{code}.gz", [row[side].markup for row in pairs])  # type: ignore[union-attr]
+    return {split: len(pairs) for split, pairs in rows.items()}
 
 
 def codes_of(src: str, tgt: str) -> tuple[str, str]:

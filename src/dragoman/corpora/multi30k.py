@@ -94,10 +94,10 @@ def _download(file_name: str) -> bytes:
 
 def _verify(name: str, data: bytes, where: str, remedy: str) -> None:
     try:
-        found = hashlib.sha256(gzip.decompress(data)).hexdigest()
+        digest = hashlib.sha256(gzip.decompress(data)).hexdigest()
     except (OSError, EOFError, zlib.error) as error:
         raise Error.DAMAGED(" is not intact gzip data", remedy, file=where) from error
-    if found != SHA256[name]:
+    if digest != SHA256[name]:
         raise Error.CHANGED(
-            f" is not the expected text (SHA-256 {found[:12]}, not {SHA256[name][:12]})", remedy, file=where
+            f" is not the expected text (SHA-256 {digest[:12]}, not {SHA256[name][:12]})", remedy, file=where
         )

@@ -1,4 +1,4 @@
-"""Paragraphs of one page in two languages, for pages that were translated paragraph by paragraph: manuals in roff,
+"""Paragraphs of a page in two languages, for pages that were translated paragraph by paragraph: manuals in roff,
 help in XML (Mallard, DocBook), handbooks in HTML.
 
 Such a page has the same structure in every language: the kinds of its blocks (headings, paragraphs, terms ...) are

@@ -178,13 +178,13 @@ def require_possible(module: ModuleType, translator: SearchTranslator, run: Path
         raise Error.CANNOT_EXPORT(f"cannot be exported to {to}: {'; '.join(reasons)}", file=run)
 
 
-def _as_it_searches(module: ModuleType, translator: SearchTranslator, told: str) -> SearchTranslator:
-    """The translator with the settings that a target can follow; says which they are, after `told`."""
+def _as_it_searches(module: ModuleType, translator: SearchTranslator, note: str) -> SearchTranslator:
+    """The translator with the settings that a target can follow; says which they are, after `note`."""
     followed = module.nearest(translator.decoding)
     changes = config.changes(config.to_dict(translator.decoding), config.to_dict(followed))
-    if changes and told:
+    if changes and note:
         settings = ", ".join(f"decoding.{name} {value}" for name, _, value in changes)
-        say(f"{told} with {settings}: the recipe's own this program does not search with")
+        say(f"{note} with {settings}: the recipe's own this program does not search with")
     return translator.with_decoding(**{item.name: getattr(followed, item.name) for item in fields(followed)})
 
 

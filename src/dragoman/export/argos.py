@@ -52,38 +52,38 @@ CODES = {"pb": "pt_BR", "zt": "zh_Hant", "nb": "no"}
 
 def problems(translator: SearchTranslator) -> list[str]:
     """Why there can be no package of this translator, one line each with what to change; none: there can."""
-    found = ctranslate2.problems(translator)
+    reasons = ctranslate2.problems(translator)
     tokenizers = translator.tokenizers
     if tokenizers.languages is not None and tokenizers.languages.tags:
-        found.append("the model is told languages, and a package has no place to tell them: have it teach one of two")
+        reasons.append("the model is told languages, and a package has no place to tell them: have it teach one of two")
     elif isinstance(tokenizers.src, PiecesTokenizer) and isinstance(tokenizers.tgt, PiecesTokenizer):
         # Pieces are joined there without a model, so that of the source is enough; it normalises by itself.
         if translator.normalize is not NORMALIZERS["none"]:
-            found.append("corpus.normalize: a package leaves it to the imported SentencePiece model (none)")
+            reasons.append("corpus.normalize: a package leaves it to the imported SentencePiece model (none)")
     elif not tokenizers.shared:
-        found.append(
+        reasons.append(
             "tokenizer {type: separate}: a package has one SentencePiece model for both languages: train with "
             "tokenizer {type: sentencepiece}"
         )
     elif not isinstance(tokenizers.src, SentencePieceTokenizer):
-        found.append(
+        reasons.append(
             f"tokenizer {{type: {tokenizers.src.config.type}}}: Argos Translate knows SentencePiece alone: train with "
             "tokenizer {type: sentencepiece}"
         )
     limit = translator.model.max_target_length
     if limit is not None and limit < MAX_TOKENS:
-        found.append(
+        reasons.append(
             f"model.position: learned positions end at {limit}, and Argos Translate goes on to {MAX_TOKENS}: train "
             "with sinusoidal or rotary positions, or a larger max_len"
         )
     codes = [_code(language) for language in translator.languages or ("", "")]
     known = [re.fullmatch("[a-z]{2,3}", code) is not None for code in codes]
     if not all(known) or codes[0] == codes[1]:
-        found.append(
+        reasons.append(
             f"corpus.src_lang {codes[0]!r}, corpus.tgt_lang {codes[1]!r}: Argos Translate finds a package by two "
             "different ISO 639 codes, such as en and de"
         )
-    return found
+    return reasons
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:

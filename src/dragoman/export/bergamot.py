@@ -46,20 +46,20 @@ INNER, OUTER = 64, 8
 
 def problems(translator: SearchTranslator) -> list[str]:
     """Why a browser cannot run this translator: a line for each reason, with what to change; none: it can."""
-    found = marian.problems(translator, (marian_weights.OLD,))
+    reasons = marian.problems(translator, (marian_weights.OLD,))
     model = translator.model
-    if found or not isinstance(model, Transformer):
-        return found
+    if reasons or not isinstance(model, Transformer):
+        return reasons
     if not all(side.cut for side in marian.vocabularies(translator)):
-        found.append("tokenizer: SentencePiece alone cuts a text in a browser: train with {type: sentencepiece}")
+        reasons.append("tokenizer: SentencePiece alone cuts a text in a browser: train with {type: sentencepiece}")
     layer = model.encoder_layers[0]
     for name, size in (
         ("d_model", layer.self_attention.query_proj.in_features),
         ("d_ff", cast(Any, layer.feed_forward).expand.out_features),
     ):
         if size % INNER:
-            found.append(f"model.{name}: {size} is no multiple of {INNER}, as 8-bit products there need it")
-    return found
+            reasons.append(f"model.{name}: {size} is no multiple of {INNER}, as 8-bit products there need it")
+    return reasons
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
@@ -149,12 +149,12 @@ def is_quantised(name: str) -> bool:
 def write_shortlist(prepared: Path, folder: Path, translator: SearchTranslator) -> None:
     """Write the binary shortlist, learnt from the training pairs that a run keeps as ids in `prepared`, and name it in
     the configuration."""
-    always, found = learnt(prepared, translator.tokenizers)
+    always, likely = learnt(prepared, translator.tokenizers)
     src, tgt = marian.vocabularies(translator)
     place = {index: row for row, index in enumerate(tgt.rows)}
     lists: list[list[int]] = [
         # The end of a sentence is in every source: its list holds what every translation may need.
-        sorted({place[one] for one in (*found.get(index, ()), *(always if index == EOS_ID else ())) if one in place})
+        sorted({place[one] for one in (*likely.get(index, ()), *(always if index == EOS_ID else ())) if one in place})
         for index in src.rows
     ]
     lists += [[]] * fillers(src)
@@ -205,13 +205,13 @@ def translations(folder: Path, texts: Sequence[str], widths: Sequence[int]) -> l
     except OSError as error:
         raise Error.NOT_INSTALLED(f"node cannot be run: {error}", "install Node.js") from error
     if done.returncode or not done.stdout:
-        said = " ".join((done.stdout + done.stderr).split())[-400:]
-        raise Error.EXTERNAL_FAILED(f"bergamot-translator: {said}")
-    found = [""] * len(texts)
+        message = " ".join((done.stdout + done.stderr).split())[-400:]
+        raise Error.EXTERNAL_FAILED(f"bergamot-translator: {message}")
+    results = [""] * len(texts)
     for numbers, group in zip(groups, json.loads(done.stdout.rpartition("\n")[2]), strict=True):
         for number, text in zip(numbers, group, strict=True):
-            found[number] = text
-    return found
+            results[number] = text
+    return results
 
 
 NPM = "@browsermt/bergamot-translator"

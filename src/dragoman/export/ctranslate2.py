@@ -62,14 +62,14 @@ def problems(translator: SearchTranslator) -> list[str]:
     if not isinstance(model, Transformer):
         kind = type(model).__name__.lower()
         return [f"the model is of the type {kind}: CTranslate2 knows the Transformer alone (model.type: transformer)"]
-    found = []
+    reasons = []
     encoder = model.encoder_layers
     if isinstance(encoder[0].self_attention_residual, OutputNorm):
-        found.append("model.norm_placement: output has no counterpart in CTranslate2: train with pre or post")
+        reasons.append("model.norm_placement: output has no counterpart in CTranslate2: train with pre or post")
     if isinstance(model.decoder_layers[0].self_attention, SSRU):
-        found.append("model.decoder_autoreg: rnn is not known to CTranslate2: train with self-attention")
+        reasons.append("model.decoder_autoreg: rnn is not known to CTranslate2: train with self-attention")
     if isinstance(encoder[0].self_attention.positions, AlibiPositions):
-        found.append(
+        reasons.append(
             "model.position: alibi is known to CTranslate2 in decoders without an encoder only: train with "
             "sinusoidal, learned or rotary positions"
         )
@@ -77,8 +77,8 @@ def problems(translator: SearchTranslator) -> list[str]:
         pieces = pieces_of(tokenizer)
         if len(set(pieces)) < len(pieces):
             twice = next(piece for place, piece in enumerate(pieces) if piece in pieces[:place])
-            found.append(f"the {side} vocabulary has {twice!r} twice: CTranslate2 knows tokens by their names")
-    return found
+            reasons.append(f"the {side} vocabulary has {twice!r} twice: CTranslate2 knows tokens by their names")
+    return reasons
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
@@ -225,11 +225,11 @@ class Entry(NamedTuple):
 
 def entries(model: Transformer) -> dict[str, Entry]:
     """Every parameter but embeddings, positions and the output, by the names of CTranslate2."""
-    found: dict[str, Entry] = {}
+    by_name: dict[str, Entry] = {}
     for one in named(model):
         attention = one.owner if isinstance(one.owner, MultiHeadAttention) else None
-        found.setdefault(one.ctranslate2, Entry([], attention)).modules.append(one.module)
-    return found
+        by_name.setdefault(one.ctranslate2, Entry([], attention)).modules.append(one.module)
+    return by_name
 
 
 def _at(spec: Any, name: str) -> Any:
@@ -327,7 +327,7 @@ class CTranslate2Engine:
                 self._submit([(sources[row], given[row]) for row in rows], decoding, max(limits[row] for row in rows))
                 for rows in batches
             ]
-            found = [
+            chosen = [
                 [_best(answer.result(), decoding, limits[row]) for row, answer in zip(rows, of_batch, strict=True)]
                 for rows, of_batch in zip(batches, searches, strict=True)
             ]
@@ -339,9 +339,9 @@ class CTranslate2Engine:
                     max_input_length=0,
                     asynchronous=True,
                 )
-                for rows, of_batch in zip(batches, found, strict=True)
+                for rows, of_batch in zip(batches, chosen, strict=True)
             ]
-            for rows, of_batch, scored in zip(batches, found, scorings, strict=True):
+            for rows, of_batch, scored in zip(batches, chosen, scorings, strict=True):
                 values = iter(scored)
                 for row, best in zip(rows, of_batch, strict=True):
                     scores = (next(values).result().log_probs for _ in best)
@@ -399,8 +399,8 @@ def _best(answer: Any, decoding: DecodingConfig, limit: int) -> list[list[str]]:
         length = len(item[0])
         return item[1] * length ** _alpha(decoding) / decoding.length_penalty.divisor(length)
 
-    found = sorted(zip(answer.hypotheses, answer.scores, strict=True), key=score, reverse=True)
-    return [pieces[:limit] for pieces, _ in found[: decoding.n_best]]
+    ranked = sorted(zip(answer.hypotheses, answer.scores, strict=True), key=score, reverse=True)
+    return [pieces[:limit] for pieces, _ in ranked[: decoding.n_best]]
 
 
 def _longest(translator: SearchTranslator, src_lengths: Sequence[int], given: Sequence[int]) -> list[int]:
@@ -416,7 +416,7 @@ def _longest(translator: SearchTranslator, src_lengths: Sequence[int], given: Se
 
 
 def _batches(decoding: DecodingConfig, lengths: list[int]) -> list[list[int]]:
-    """The numbers of the sentences of each batch, all of one width."""
+    """The numbers of the sentences of each batch. The sentences of a batch have the same width."""
     most = BATCH_SENTENCES["greedy" if decoding.beam_size == 1 else "beam"]
     batches = []
     for rows in even_batches(lengths, BATCH_TOKENS, WIDTH_MULTIPLE):

@@ -120,8 +120,8 @@ class Engine:
     def n_best(self, sentences: Sequence[str]) -> list[list[Translation]]:
         """The best translations of each sentence, as `SearchTranslator.n_best`."""
         parts = [self._parts(sentence) for sentence in sentences]
-        found = iter(self._search(list(itertools.chain.from_iterable(parts))))
-        return [self._joined(list(itertools.islice(found, len(of_sentence)))) for of_sentence in parts]
+        translations = iter(self._search(list(itertools.chain.from_iterable(parts))))
+        return [self._joined(list(itertools.islice(translations, len(of_sentence)))) for of_sentence in parts]
 
     def ids(self, text: str) -> list[int]:
         """The ids that the encoder reads of a text, `</s>` among them."""
@@ -139,7 +139,7 @@ class Engine:
 
     @torch.inference_mode()
     def _search(self, texts: list[str]) -> list[list[Translation]]:
-        """Texts of one length together: they have the same longest translation, and no padding."""
+        """The translations of texts. Texts of the same length go together: no padding, the same longest result."""
         encoded = [self.ids(text) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: len(encoded[row]))
         results: list[list[Translation]] = [[] for _ in texts]
@@ -148,8 +148,8 @@ class Engine:
             for start in range(0, len(rows), BATCH_SENTENCES):
                 chunk = rows[start : start + BATCH_SENTENCES]
                 src = torch.tensor([encoded[row] for row in chunk])
-                for row, found in zip(chunk, self._generate(src), strict=True):
-                    results[row] = found
+                for row, translations in zip(chunk, self._generate(src), strict=True):
+                    results[row] = translations
         return results
 
     def _generate(self, src: Tensor) -> list[list[Translation]]:
@@ -173,8 +173,8 @@ class Engine:
             values = log_probs.masked_fill(ended > 0, 0.0).sum(dim=1).tolist()
         else:
             values = out.sequences_scores.tolist()
-        found = [self._translation(ids, value) for ids, value in zip(written.tolist(), values, strict=True)]
-        return [self._best(found[first : first + beams]) for first in range(0, len(found), beams)]
+        candidates = [self._translation(ids, value) for ids, value in zip(written.tolist(), values, strict=True)]
+        return [self._best(candidates[first : first + beams]) for first in range(0, len(candidates), beams)]
 
     def _translation(self, ids: list[int], value: float) -> tuple[bool, Translation]:
         """(finished?, translation). `value`: the score of a beam, or the log probability where there is one only."""
@@ -185,34 +185,34 @@ class Engine:
         text = self.tokenizer.decode(ids[:length], skip_special_tokens=True)
         return finished, Translation(text, score, log_prob)
 
-    def _best(self, found: list[tuple[bool, Translation]]) -> list[Translation]:
-        possible = [(finished, item) for finished, item in found if item.score > -1e5]  # what is lower is a free place
+    def _best(self, beam: list[tuple[bool, Translation]]) -> list[Translation]:
+        possible = [(finished, item) for finished, item in beam if item.score > -1e5]  # what is lower is a free place
         any_finished = any(finished for finished, _ in possible)
         kept = [item for finished, item in possible if finished or not any_finished][: self.decoding.n_best]
         return list({item.text: item for item in reversed(kept)}.values())[::-1]
 
 
 def _decoding_problems(decoding: DecodingConfig) -> list[str]:
-    found = [
+    reasons = [
         f"decoding.{name} is not in its generation config: leave it at {getattr(DecodingConfig(), name)}"
         for name in ("coverage_penalty", "diversity", "no_source_ngram", "patience", "sampling", "mbr", "word_penalty")
         if getattr(decoding, name) != getattr(DecodingConfig(), name)
     ]
     if decoding.stopping not in EARLY_STOPPING:
-        found.append(f"decoding.stopping {decoding.stopping} is not in its search: {', '.join(EARLY_STOPPING)} are")
+        reasons.append(f"decoding.stopping {decoding.stopping} is not in its search: {', '.join(EARLY_STOPPING)} are")
     if not isinstance(decoding.length_penalty, AveragePenalty | NoPenalty):
-        found.append(
+        reasons.append(
             f"decoding.length_penalty {{type: {decoding.length_penalty.type}}} is not in its search: set "
             "decoding.length_penalty to {type: average, alpha: ...}"
         )
     if not decoding.ban_unk:
-        found.append("decoding.ban_unk: false: its tokenizer leaves out unknown tokens, where ours shows ⁇: set true")
+        reasons.append("decoding.ban_unk: false: its tokenizer leaves out unknown tokens, where ours shows ⁇: set true")
     if decoding.beam_size == 1 and decoding.repetition_penalty > 1.0:
-        found.append(
+        reasons.append(
             "decoding.repetition_penalty: its greedy search scales logits where ours scales log probabilities: set it "
             "to 1, or beam_size to 2 or more"
         )
-    return found
+    return reasons
 
 
 def _longest_target(translator: SearchTranslator) -> int:
@@ -230,7 +230,7 @@ def _positions(translator: SearchTranslator) -> int:
 
 def _generation(translator: SearchTranslator) -> dict[str, Any]:
     decoding = translator.decoding
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         **SPECIAL_IDS,
         "forced_bos_token_id": next(iter(translator.tokenizers.tgt.before), None),
         "max_length": 1 + _longest_target(translator) + len(translator.tokenizers.tgt.before),  # <s> among it
@@ -241,17 +241,17 @@ def _generation(translator: SearchTranslator) -> dict[str, Any]:
     }
     if decoding.beam_size > 1:
         penalty = decoding.length_penalty
-        found |= {
+        settings |= {
             "early_stopping": EARLY_STOPPING[decoding.stopping],
             "length_penalty": penalty.alpha if isinstance(penalty, AveragePenalty) else 0.0,
         }
     if decoding.min_length:
-        found["min_new_tokens"] = decoding.min_length
+        settings["min_new_tokens"] = decoding.min_length
     if decoding.no_repeat_ngram:
-        found["no_repeat_ngram_size"] = decoding.no_repeat_ngram
+        settings["no_repeat_ngram_size"] = decoding.no_repeat_ngram
     if decoding.repetition_penalty > 1.0:
-        found["repetition_penalty"] = decoding.repetition_penalty
-    return found
+        settings["repetition_penalty"] = decoding.repetition_penalty
+    return settings
 
 
 def transformers_library() -> Any:

@@ -215,9 +215,9 @@ def _save_pieces(tokenizers: TokenizerPair, longest: int, folder: Path) -> None:
             end = min(map(src.id_of, tokenizers.languages.tags.values()))
             write_json(files[2], {name: index for name, index in tables[0].items() if index < end})
             codes = {tag: code for code, tag in tokenizers.languages.tags.items()}
-            said = [codes[src.pieces(one.before)[0]] for one in (tokenizers.src, tokenizers.tgt)]
+            pair = [codes[src.pieces(one.before)[0]] for one in (tokenizers.src, tokenizers.tgt)]
             made: Any = transformers.M2M100Tokenizer(
-                str(files[2]), str(files[0]), src_lang=said[0], tgt_lang=said[1], model_max_length=longest,
+                str(files[2]), str(files[0]), src_lang=pair[0], tgt_lang=pair[1], model_max_length=longest,
                 additional_special_tokens=list(tokenizers.languages.tags.values()),  # so that decoding leaves them out
             )  # fmt: skip
         else:

@@ -33,33 +33,33 @@ def problems(model: Transformer) -> list[str]:
     layer = model.encoder_layers[0]
     attention, residual = layer.self_attention, layer.self_attention_residual
     norm = residual.norm
-    found = []
+    reasons = []
     if type(residual) not in PLACEMENTS:
-        found.append("model.norm_placement: output is in no architecture there: train with post or pre")
+        reasons.append("model.norm_placement: output is in no architecture there: train with post or pre")
     if not isinstance(norm, nn.LayerNorm):
-        found.append("model.norm: rms is in no encoder-decoder there with our positions: train with layer")
+        reasons.append("model.norm: rms is in no encoder-decoder there with our positions: train with layer")
     elif norm.eps != NORM_EPS:
-        found.append(f"model.norm_eps: {norm.eps:g} is fixed at {NORM_EPS:g} there: train with {NORM_EPS:g}")
+        reasons.append(f"model.norm_eps: {norm.eps:g} is fixed at {NORM_EPS:g} there: train with {NORM_EPS:g}")
     if type(attention.positions) is not AttentionPositions:
         kind = type(attention.positions).__name__.removesuffix("Positions").lower()
-        found.append(
+        reasons.append(
             f"model.position {{type: {kind}}} is in no encoder-decoder there: train with position {{type: sinusoidal}}"
         )
     if attention.key_proj.out_features != attention.query_proj.out_features:
-        found.append(
+        reasons.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
         )
     if isinstance(model.decoder_layers[0].self_attention, SSRU):
-        found.append("model.decoder_autoreg: rnn is in no architecture there: train with self-attention")
+        reasons.append("model.decoder_autoreg: rnn is in no architecture there: train with self-attention")
     if _activation(layer) is None:
-        found.append("model.activation: swiglu is in no architecture there: train with relu, silu, gelu or gelu_tanh")
-    if not found and _kind(model) not in ARCHITECTURES:
+        reasons.append("model.activation: swiglu is in no architecture there: train with relu, silu, gelu or gelu_tanh")
+    if not reasons and _kind(model) not in ARCHITECTURES:
         kind = "none" if model.src_embedding.max_len is None else "learned"
-        found.append(
+        reasons.append(
             f"model.position {{type: {kind}}} with norm_placement: post has an architecture there only with a norm on "
             "the embeddings: train with position {type: sinusoidal}, norm_placement: pre or embedding_norm: true"
         )
-    return found
+    return reasons
 
 
 def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
@@ -185,7 +185,7 @@ def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Map
     """
     offset = architecture(model).table_offset
     order = order_of(model.src_embedding.tokens.embedding.embedding_dim, is_reordered(model))
-    found = {part.name: part.there(order) for part in parts(model)}
+    state = {part.name: part.there(order) for part in parts(model)}
 
     def spread(matrix: Tensor, ids: list[int]) -> Tensor:
         rows = torch.zeros(vocabulary.size, matrix.size(1))
@@ -197,23 +197,23 @@ def weights(model: Transformer, vocabulary: Vocabulary, length: int, theirs: Map
         ("decoder", model.tgt_embedding, vocabulary.tgt_ids),
     ):
         name = f"model.{side}"
-        found[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.vectors(), ids)
+        state[f"{name}.embed_tokens.weight"] = spread(embedding.tokens.vectors(), ids)
         if offset is None:
-            found[f"{name}.embed_positions.weight"] = theirs[f"{name}.embed_positions.weight"]
+            state[f"{name}.embed_positions.weight"] = theirs[f"{name}.embed_positions.weight"]
         else:
             table = embedding.positions(0, length)[:, order]
             unused = table.new_zeros(offset, table.size(1))
-            found[f"{name}.embed_positions.weight"] = torch.cat([unused, table])
-    found["model.shared.weight"] = found["model.encoder.embed_tokens.weight"]
-    found["lm_head.weight"] = spread(model.output.weight, vocabulary.tgt_ids)
+            state[f"{name}.embed_positions.weight"] = torch.cat([unused, table])
+    state["model.shared.weight"] = state["model.encoder.embed_tokens.weight"]
+    state["lm_head.weight"] = spread(model.output.weight, vocabulary.tgt_ids)
     # What is no piece of the target has no probability.
-    found["final_logits_bias"] = torch.full((1, vocabulary.size), -torch.inf)
-    found["final_logits_bias"][0, vocabulary.tgt_ids] = (
+    state["final_logits_bias"] = torch.full((1, vocabulary.size), -torch.inf)
+    state["final_logits_bias"][0, vocabulary.tgt_ids] = (
         0.0 if model.output.bias is None else model.output.bias.float().cpu()
     )
-    unused_names = found.keys() - theirs.keys()
+    unused_names = state.keys() - theirs.keys()
     assert unused_names <= {"model.shared.weight"}, unused_names  # which Marian has only where all are tied
-    return {name: found[name] for name in theirs}
+    return {name: state[name] for name in theirs}
 
 
 PLACEMENTS: dict[type[nn.Module], str] = {PostNorm: "post", PreNorm: "pre"}

@@ -59,12 +59,12 @@ def problems(
     if not isinstance(model, Transformer):
         kind = type(model).__name__.lower()
         return [f"the model is of the type {kind}: train with model {{type: transformer}}"]
-    found = marian_weights.problems(model, kinds)
+    reasons = marian_weights.problems(model, kinds)
     if tokenizers.languages is not None and tokenizers.languages.tags:
-        found.append("the model is told languages, and Marian has no place to tell them: have it teach one of two")
+        reasons.append("the model is told languages, and Marian has no place to tell them: have it teach one of two")
     for kind in dict.fromkeys(one.config.type for one in (tokenizers.src, tokenizers.tgt) if not isinstance(one, CUT)):
-        found.append(f"tokenizer {{type: {kind}}} is not Marian's: train with tokenizer {{type: sentencepiece}}")
-    return found
+        reasons.append(f"tokenizer {{type: {kind}}} is not Marian's: train with tokenizer {{type: sentencepiece}}")
+    return reasons
 
 
 def nearest(decoding: DecodingConfig) -> DecodingConfig:
@@ -135,7 +135,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
 
 
 def search_settings(decoding: DecodingConfig) -> dict[str, Any]:
-    """Marian's settings of a search: those of `nearest`."""
+    """Marian's settings of the search that `nearest` gives."""
     followed = nearest(decoding) if decoding.max_length_extra else decoding
     penalty = followed.length_penalty
     return {
@@ -213,9 +213,9 @@ class Engine:
         """The best translations of each sentence, as `SearchTranslator.n_best`."""
         parts = [self._parts(sentence) for sentence in sentences]
         whole = list(itertools.chain.from_iterable(parts))
-        found = iter(self.run([self._given(part) for part in whole], [self._count(part) for part in whole]))
+        translations = iter(self.run([self._given(part) for part in whole], [self._count(part) for part in whole]))
         joined = self.translator._joined
-        return [joined([self._read(next(found)) for _ in of_sentence]) for of_sentence in parts]
+        return [joined([self._read(next(translations)) for _ in of_sentence]) for of_sentence in parts]
 
     def _parts(self, sentence: str) -> list[str]:
         if not sentence.strip() or not self._count(sentence):
@@ -233,12 +233,12 @@ class Engine:
         src = self.translator.tokenizers.src
         return " ".join(src.pieces(src.encode(self.translator.normalize(text))))
 
-    def _read(self, found: list[Translation]) -> list[Translation]:
+    def _read(self, best: list[Translation]) -> list[Translation]:
         if self.cut[1]:
-            kept = found
+            kept = best
         else:
             tgt = self.translator.tokenizers.tgt
-            kept = [replace(one, text=tgt.decode([tgt.id_of(piece) for piece in one.text.split()])) for one in found]
+            kept = [replace(one, text=tgt.decode([tgt.id_of(piece) for piece in one.text.split()])) for one in best]
         return list({one.text: one for one in reversed(kept)}.values())[::-1]
 
 
@@ -264,16 +264,16 @@ def pymarian(
             f"pip install pymarian, or name the Python of an environment that has it in {PYTHON}",
         )
     if done.returncode:
-        said = " ".join(line for line in done.stderr.splitlines() if "Error:" in line) or done.stderr[-300:]
-        raise Error.EXTERNAL_FAILED(f"Marian: {' '.join(said.split())}")
+        message = " ".join(line for line in done.stderr.splitlines() if "Error:" in line) or done.stderr[-300:]
+        raise Error.EXTERNAL_FAILED(f"Marian: {' '.join(message.split())}")
     blocks = [json.loads(line) for line in done.stdout.splitlines()[-len(groups) :]]
-    found: list[list[Translation]] = [[] for _ in texts]
+    translations: list[list[Translation]] = [[] for _ in texts]
     for numbers, block in zip(groups, blocks, strict=True):
         for line in filter(None, "\n".join(block).split("\n")):
             head, _, rest = line.partition(" ||| ")
             text, log_prob, score = rest.rsplit(" ||| ", 2)
-            found[numbers[int(head)]].append(Translation(text, float(score), float(log_prob.split("= ")[1])))
-    return [best[: decoding.n_best] for best in found]
+            translations[numbers[int(head)]].append(Translation(text, float(score), float(log_prob.split("= ")[1])))
+    return [best[: decoding.n_best] for best in translations]
 
 
 def command(folder: Path, decoding: DecodingConfig, threads: int = 1) -> list[str]:

@@ -45,8 +45,8 @@ class Quantised(NamedTuple):
 
     def values(self) -> np.ndarray:
         """The numbers that it stands for, in float32."""
-        found: np.ndarray = self.integers.astype(np.float32) / self.multiplier
-        return found
+        numbers: np.ndarray = self.integers.astype(np.float32) / self.multiplier
+        return numbers
 
 
 Items = Mapping[str, "np.ndarray | Quantised"]
@@ -165,13 +165,13 @@ def _parsed(data: bytes) -> dict[str, "np.ndarray | Quantised"]:
         shapes.append(struct.unpack_from(f"<{dimensions}i", data, place))
         place += 4 * dimensions
     place += 8 + struct.unpack_from("<Q", data, place)[0]
-    found: dict[str, np.ndarray | Quantised] = {}
+    items: dict[str, np.ndarray | Quantised] = {}
     for name, shape, (_, kind, _, size) in zip(names, shapes, headers, strict=True):
         if place + size > len(data) or min(shape, default=0) < 0:
             raise ValueError("it ends too early")
-        found[name] = _item(name, shape, kind, data[place : place + size])
+        items[name] = _item(name, shape, kind, data[place : place + size])
         place += size
-    return found
+    return items
 
 
 def _item(name: str, shape: tuple[int, ...], kind: int, body: bytes) -> "np.ndarray | Quantised":

@@ -61,20 +61,20 @@ SIDES = {
 def problems(model: Transformer, kinds: Sequence[str] = (OLD, NEW)) -> list[str]:
     """Why Marian cannot hold this model, a line each with what to change in the recipe."""
     layer = model.encoder_layers[0]
-    found = []
+    reasons = []
     if type(layer.self_attention_residual) not in (PostNorm, PreNorm):
-        found.append("model.norm_placement: output is no transformer-postprocess of Marian: train with post or pre")
+        reasons.append("model.norm_placement: output is no transformer-postprocess of Marian: train with post or pre")
     if type(layer.self_attention.positions) is not AttentionPositions:
         name = type(layer.self_attention.positions).__name__.removesuffix("Positions").lower()
-        found.append(f"model.position: {name} is not in Marian's encoder-decoders: train with sinusoidal or learned")
+        reasons.append(f"model.position: {name} is not in Marian's encoder-decoders: train with sinusoidal or learned")
     feed_forward = layer.feed_forward
     if not isinstance(feed_forward, FeedForward) or not isinstance(feed_forward.activation, nn.ReLU | nn.SiLU):
-        found.append("model.activation: Marian's transformer-ffn-activation is relu or swish: train with relu or silu")
+        reasons += ["model.activation: Marian's transformer-ffn-activation is relu or swish: train with relu or silu"]
     if not model.src_end:
-        found.append("model.src_end: false: Marian's sources end with </s>: train with true")
-    if not found and kind_of(model) not in kinds:
-        found += _kind_problems(model, kinds)
-    return found
+        reasons.append("model.src_end: false: Marian's sources end with </s>: train with true")
+    if not reasons and kind_of(model) not in kinds:
+        reasons += _kind_problems(model, kinds)
+    return reasons
 
 
 def _kind_problems(model: Transformer, kinds: Sequence[str]) -> Iterator[str]:
@@ -201,10 +201,10 @@ def parameters(model: Transformer, naming: Naming) -> Iterator[Parameter]:
 def arrays(model: Transformer, kind: str, rows: tuple[list[int], list[int]], length: int) -> dict[str, np.ndarray]:
     """The weights by their names there. `rows`: our id of each of theirs, for each side; `length`: of tables."""
     naming = Naming.of(model, kind)
-    found = {one.name: one.there(kind) for one in parameters(model, naming)}
+    by_name = {one.name: one.there(kind) for one in parameters(model, naming)}
     for one in named(model):
         if isinstance(one.module, nn.RMSNorm):  # which has a bias there
-            found[naming.names(one.huggingface, one.module)[1]] = np.zeros(len(one.module.weight), np.float32)
+            by_name[naming.names(one.huggingface, one.module)[1]] = np.zeros(len(one.module.weight), np.float32)
     src, tgt, tie = model.src_embedding.tokens, model.tgt_embedding.tokens, tie_of(model)
     table = has_table(model, kind)
     factor = tgt.scale / (1.0 if table else math.sqrt(tgt.embedding.embedding_dim))
@@ -220,24 +220,24 @@ def arrays(model: Transformer, kind: str, rows: tuple[list[int], list[int]], len
             ("encoder", model.src_embedding, src_shift),
             ("decoder", model.tgt_embedding, shift),
         ):
-            found[naming.position_table(side)] = _array(position_table(embedding, length) + moved)
+            by_name[naming.position_table(side)] = _array(position_table(embedding, length) + moved)
     if tie == "all":
-        found["Wemb"] = _array(matrices["decoder"][rows[1]])
+        by_name["Wemb"] = _array(matrices["decoder"][rows[1]])
     else:
-        found["encoder_Wemb"] = _array(matrices["encoder"][rows[0]])
-        found["decoder_Wemb"] = _array(matrices["decoder"][rows[1]])
+        by_name["encoder_Wemb"] = _array(matrices["encoder"][rows[0]])
+        by_name["decoder_Wemb"] = _array(matrices["decoder"][rows[1]])
     if tie == "none":
-        found["decoder_ff_logit_out_Wt"] = _array(model.output.weight[rows[1]])
+        by_name["decoder_ff_logit_out_Wt"] = _array(model.output.weight[rows[1]])
     elif factor != 1.0:
         last = "layer_norm" if isinstance(model.decoder_layers[0].self_attention_residual, PreNorm) else (
             f"layers.{len(model.decoder_layers) - 1}.final_layer_norm")  # fmt: skip
         norm = model.decoder_layers[0].self_attention_residual.norm
         for name in naming.names(f"model.decoder.{last}", norm):
-            if name in found:
-                found[name] = (found[name] / np.float32(factor)).astype(np.float32)
+            if name in by_name:
+                by_name[name] = (by_name[name] / np.float32(factor)).astype(np.float32)
     bias = model.output.bias
-    found["decoder_ff_logit_out_b"] = _array(torch.zeros(1, len(rows[1])) if bias is None else bias[rows[1]][None])
-    return found
+    by_name["decoder_ff_logit_out_b"] = _array(torch.zeros(1, len(rows[1])) if bias is None else bias[rows[1]][None])
+    return by_name
 
 
 def has_ssru(model: Transformer) -> bool:

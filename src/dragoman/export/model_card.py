@@ -132,7 +132,7 @@ def card(run_dir: str | Path, export: str = "") -> str:
         metrics=metrics,
         names=[key for key in METRICS_OF_HUB if any(isinstance(test.get(key), int | float) for test in tests)],
         signatures=dict.fromkeys(
-            f"{key}: `{said}`" for test in tests for key, said in (test.get("signatures") or {}).items()
+            f"{key}: `{signature}`" for test in tests for key, signature in (test.get("signatures") or {}).items()
         ),
     )
 
@@ -147,8 +147,8 @@ def _learnt(run: Path, settings: Mapping[str, Any]) -> list[tuple[str, str, str,
     shares["context"] = context.get("share", 0.0) if context.get("src") else 0.0
     names = {name: "context" if name == "context" else f"augment.{name}" for name in LEARNT}
     return [
-        (names[name], *said, shares.get(names[name], 0.0))
-        for name, said in LEARNT.items()
+        (names[name], *words, shares.get(names[name], 0.0))
+        for name, words in LEARNT.items()
         if has_learnt(name, tokenizers)
     ]
 
@@ -159,13 +159,13 @@ def _yaml(value: Any) -> str:
 
 def _head(name: str, settings: Mapping[str, Any], tests: list[Event], titles: Mapping[str, str]) -> dict[str, Any]:
     task = settings.get("task", "translation")
-    found: dict[str, Any] = {}
+    head: dict[str, Any] = {}
     codes = [tag_of(code).partition("-")[0] for code in _several(settings) or _languages(settings) if is_known(code)]
     if codes:
-        found["language"] = list(dict.fromkeys(codes))
-    found |= {"library_name": "dragoman", "pipeline_tag": PIPELINES.get(task, task), "tags": ["dragoman", task]}
+        head["language"] = list(dict.fromkeys(codes))
+    head |= {"library_name": "dragoman", "pipeline_tag": PIPELINES.get(task, task), "tags": ["dragoman", task]}
     if settings.get("init_from"):
-        found["base_model"] = Path(settings["init_from"]).name
+        head["base_model"] = Path(settings["init_from"]).name
     results: list[dict[str, Any]] = []
     for test in tests:
         metrics = [
@@ -178,9 +178,9 @@ def _head(name: str, settings: Mapping[str, Any], tests: list[Event], titles: Ma
             dataset = {"type": str(test["name"]), "name": str(test["name"])}
             results.append({"task": task_name, "dataset": dataset, "metrics": metrics})
     if results:
-        found["metrics"] = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
-        found["model-index"] = [{"name": name, "results": results}]
-    return found
+        head["metrics"] = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
+        head["model-index"] = [{"name": name, "results": results}]
+    return head
 
 
 def _source(source: Any) -> str:

@@ -49,13 +49,13 @@ def replacements(normalize: Callable[[str], str]) -> list[tuple[str, str]]:
     Letters with several marks are known in any order of those; a mark that belongs to none of Unicode's letters stays
     where it is, though normalisation might move others over it.
     """
-    found: dict[str, str] = {}
+    table: dict[str, str] = {}
     composes = normalize("e\u0301") == "\u00e9"
     for character in map(chr, itertools.chain(range(1, 0xD800), range(0xE000, 0x110000))):  # all but surrogates
         if unicodedata.is_normalized("NFKD", character) and not character.isspace() and character != WORD_START:
             continue  # no normalisation does anything to it
         whole = normalize(character)
-        found[character] = "".join(" " if part.isspace() or part == WORD_START else part for part in whole)
+        table[character] = "".join(" " if part.isspace() or part == WORD_START else part for part in whole)
         apart = unicodedata.normalize("NFD", character)  # a letter and its marks
         if composes and len(apart) > 1:
             for order in itertools.permutations(apart[1:]):
@@ -63,5 +63,5 @@ def replacements(normalize: Callable[[str], str]) -> list[tuple[str, str]]:
                 for cut in range(1, len(spelt)):
                     part = unicodedata.normalize("NFC", spelt[:cut]) + spelt[cut:]
                     if normalize(part) == whole:
-                        found[part] = whole
-    return [(old, new) for old, new in found.items() if old != new]
+                        table[part] = whole
+    return [(old, new) for old, new in table.items() if old != new]

@@ -176,8 +176,8 @@ class OnnxModel(Seq2SeqModel):
         self.kept = [tensor.name for tensor in description.state if not tensor.renewed]
 
     def encode(self, src: Int[Tensor, "batch src_len"], src_mask: Bool[Tensor, "batch src_len"]) -> OnnxState:
-        found = _run(self.encoder, {"src": src, "src_mask": src_mask})
-        return OnnxState({name: found[name] for name in self.renewed}, {name: found[name] for name in self.kept})
+        outputs = _run(self.encoder, {"src": src, "src_mask": src_mask})
+        return OnnxState({name: outputs[name] for name in self.renewed}, {name: outputs[name] for name in self.kept})
 
     def decode(self, tgt_in: Int[Tensor, "batch tgt_len"], memory: OnnxState) -> Float[Tensor, "batch tgt_len vocab"]:
         """Step by step: a whole target at once is no graph of its own."""
@@ -193,8 +193,8 @@ class OnnxModel(Seq2SeqModel):
     def decode_step(
         self, prev: Int[Tensor, " rows"], state: OnnxState
     ) -> tuple[Float[Tensor, "rows vocab"], OnnxState]:
-        found = _run(self.decoder, {"prev": prev, **state.renewed, **state.kept})
-        return found["logits"], OnnxState({name: found[NEXT + name] for name in self.renewed}, state.kept)
+        outputs = _run(self.decoder, {"prev": prev, **state.renewed, **state.kept})
+        return outputs["logits"], OnnxState({name: outputs[NEXT + name] for name in self.renewed}, state.kept)
 
 
 def _session(path: Path) -> Any:
@@ -211,8 +211,8 @@ def _session(path: Path) -> Any:
 
 def _run(session: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     names = [output.name for output in session.get_outputs()]
-    found = session.run(names, {name: tensor.numpy() for name, tensor in tensors.items()})
-    return {name: torch.from_numpy(array) for name, array in zip(names, found, strict=True)}
+    arrays = session.run(names, {name: tensor.numpy() for name, tensor in tensors.items()})
+    return {name: torch.from_numpy(array) for name, array in zip(names, arrays, strict=True)}
 
 
 def _quantize(file: Path) -> None:

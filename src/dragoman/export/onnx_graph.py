@@ -89,10 +89,10 @@ def leaves(state: Any, name: str = "") -> dict[str, Tensor]:
         parts = [(str(index), part) for index, part in enumerate(state)]
     else:
         parts = [(field.name, getattr(state, field.name)) for field in dataclasses.fields(state)]
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for key, part in parts:
-        found |= leaves(part, f"{name}.{key}" if name else key)
-    return found
+        tensors |= leaves(part, f"{name}.{key}" if name else key)
+    return tensors
 
 
 def _with_tensors(state: Any, new: Mapping[int, Tensor]) -> Any:
@@ -146,8 +146,8 @@ def _described(first: _Example, second: _Example) -> tuple[StateTensor, ...]:
 
 def _free_axes(tensor: StateTensor, **names: str | None) -> dict[int, str]:
     """The free axes of a tensor by number; `names` calls some of them otherwise, and None is not free."""
-    found = {axis: names.get(name, name) for axis, name in enumerate(tensor.axes) if isinstance(name, str)}
-    return {axis: name for axis, name in found.items() if name is not None}
+    axes = {axis: names.get(name, name) for axis, name in enumerate(tensor.axes) if isinstance(name, str)}
+    return {axis: name for axis, name in axes.items() if name is not None}
 
 
 # -- tracing -----------------------------------------------------------------------------------------------------------
@@ -161,13 +161,13 @@ class _Encoder(nn.Module):
         self.model, self.tensors = model, tensors
 
     def forward(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, ...]:
-        found = leaves(self.model.start(self.model.encode(src, src_mask)))
+        state = leaves(self.model.start(self.model.encode(src, src_mask)))
         for tensor in self.tensors:
             if "past_len" in tensor.axes:
                 # Said as it is: runtimes refuse to give a product of no positions another shape.
                 sizes = [{"rows": src.size(0), "past_len": 0}.get(str(axis), axis) for axis in tensor.axes]
-                found[tensor.name] = torch.zeros(cast(Any, sizes))
-        return tuple(found[tensor.name] for tensor in self.tensors)
+                state[tensor.name] = torch.zeros(cast(Any, sizes))
+        return tuple(state[tensor.name] for tensor in self.tensors)
 
 
 class _Step(nn.Module):
@@ -181,8 +181,8 @@ class _Step(nn.Module):
         old = leaves(self.state)
         new = {id(old[name]): tensor for name, tensor in zip(self.names, tensors, strict=True)}
         logits, after = self.model.decode_step(prev, _with_tensors(self.state, new))
-        found = leaves(after)
-        return logits, *(found[name] for name in self.renewed)
+        state = leaves(after)
+        return logits, *(state[name] for name in self.renewed)
 
 
 @contextlib.contextmanager
@@ -296,10 +296,10 @@ class RecurrentOperator(torch.autograd.Function):
         # PyTorch's GRU multiplies by its reset gate after the product with the hidden state, not before.
         attributes: dict[str, Any] = {"linear_before_reset_i": 1} if kind == "GRU" else {}
         outputs = 3 if kind == "LSTM" else 2
-        found = g.op(
+        values = g.op(
             kind, x, w, r, b, lengths, hidden_size_i=size, direction_s=direction, outputs=outputs, **attributes
         )
-        return tuple(found)
+        return tuple(values)
 
 
 def _read(

@@ -46,12 +46,12 @@ def write_shortlist(prepared: Path, folder: Path, tokenizers: TokenizerPair) -> 
 
     Raises DragomanError where it keeps none.
     """
-    always, found = learnt(prepared, tokenizers)
+    always, by_source = learnt(prepared, tokenizers)
     src_pieces, tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
     same = set(tgt_pieces)
     with (folder / FILE).open("w", encoding="utf-8", newline="\n") as file:
         _write(file, "", [tgt_pieces[index] for index in always])
-        for src, targets in sorted(found.items()):
+        for src, targets in sorted(by_source.items()):
             piece = src_pieces[src]
             copied = [piece] if piece in same else []  # names and numbers stay as they are
             _write(file, piece, list(dict.fromkeys(copied + [tgt_pieces[index] for index in targets])))
@@ -70,10 +70,10 @@ def learnt(prepared: Path, tokenizers: TokenizerPair) -> tuple[list[int], dict[i
         )
     sizes = tokenizers.src.vocab_size, tokenizers.tgt.vocab_size
     corpus = IdCorpus(prepared, sizes)
-    found = shortlist(corpus, sizes[1])
+    by_source = shortlist(corpus, sizes[1])
     for src, tgt in _copied(tokenizers):
-        found[src] = list(dict.fromkeys([tgt, *found.get(src, [])]))
-    return frequent(corpus, sizes[1]), found
+        by_source[src] = list(dict.fromkeys([tgt, *by_source.get(src, [])]))
+    return frequent(corpus, sizes[1]), by_source
 
 
 def _copied(tokenizers: TokenizerPair) -> list[tuple[int, int]]:
@@ -106,11 +106,11 @@ def frequent(corpus: IdCorpus, vocab_size: int, count: int = FREQUENT) -> list[i
 def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> dict[int, list[int]]:
     """The most probable translations of each source id, at most `count`."""
     src, tgt, probability = translation_probabilities(_sentences(corpus), vocab_size, ROUNDS)
-    found = {}
+    by_source = {}
     starts = np.flatnonzero(np.r_[True, src[1:] != src[:-1]]) if len(src) else np.zeros(0, dtype=np.int64)
     for start, end in zip(starts, [*starts[1:], len(src)], strict=True):
-        found[int(src[start])] = _best(probability[start:end], tgt[start:end], count)
-    return found
+        by_source[int(src[start])] = _best(probability[start:end], tgt[start:end], count)
+    return by_source
 
 
 def _sentences(corpus: IdCorpus) -> Iterator[tuple[np.ndarray, np.ndarray]]:

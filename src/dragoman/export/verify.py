@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The translations of one text by a translator and by its export."""
+    """The translations of a text by a translator and by its export."""
 
     text: TestSet
     differences: list[Difference]
@@ -123,21 +123,21 @@ def compare(
     translator: SearchTranslator, engine: Engine, text: TestSet, evaluation: EvaluationConfig, tgt_lang: str
 ) -> Comparison:
     """Translate a text by both."""
-    found, seconds = [], []
+    sides, seconds = [], []
     for one in (translator, engine):
         one.n_best(text.sources[:1])  # what is only done once shall not count
         started = time.monotonic()
-        found.append([translations[0] for translations in one.n_best(text.sources)])
+        sides.append([translations[0] for translations in one.n_best(text.sources)])
         seconds.append(max(time.monotonic() - started, 1e-9))
     remarks = engine.remarks() if hasattr(engine, "remarks") else []
     if as_written := getattr(engine, "as_written", None):  # what it writes otherwise is named, and the rest compared
-        written = [replace(item, text=as_written(item.text)) for item in found[0]]
-        other = sum(item.text != ours.text for item, ours in zip(written, found[0], strict=True))
+        written = [replace(item, text=as_written(item.text)) for item in sides[0]]
+        other = sum(item.text != ours.text for item, ours in zip(written, sides[0], strict=True))
         why = getattr(engine, "writes", "")
         remarks += [f"{other:,} translations compared as it writes them: {why}"] if other else []
-        found[0] = written
+        sides[0] = written
     differences, score_difference, scored = [], 0.0, getattr(engine, "scored", True)
-    for src, ours, theirs in zip(text.sources, *found, strict=True):
+    for src, ours, theirs in zip(text.sources, *sides, strict=True):
         if ours.text != theirs.text:
             differences.append(Difference(src, ours, theirs))
         elif scored and not abs(ours.score - theirs.score) <= score_difference:  # also where it is no number
@@ -146,13 +146,13 @@ def compare(
     if text.references:
         first, second = (
             score([item.text for item in side], text.references[0], evaluation, tgt_lang, with_ter=False)
-            for side in found
+            for side in sides
         )
         bleu, title = (first.bleu, second.bleu), first.titles["bleu"]
     return Comparison(
         text=text,
         differences=differences,
-        token_agreement=_agreement(translator, *found),
+        token_agreement=_agreement(translator, *sides),
         score_difference=score_difference,
         bleu=bleu,
         seconds=(seconds[0], seconds[1]),

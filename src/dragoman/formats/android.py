@@ -70,7 +70,7 @@ def _form(text: str, item: Sequence[Event], name: str, reason: str) -> Form:
 
 
 def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
-    """The unit of one string."""
+    """The unit of a string."""
     start, end = element[0].end, element[-1].start
     content = text[start:end]
     if content.lstrip().startswith(("@", "?")):
@@ -91,10 +91,10 @@ def _string(text: str, element: Sequence[Event], where: str, reason: str) -> Ite
         yield replace(with_numbered_arguments(unit), kept=reason)
 
 
-def _whole_texts(text: str, found: Iterable[Token]) -> Iterator[Token]:
+def _whole_texts(text: str, tokens: Iterable[Token]) -> Iterator[Token]:
     """Tokens in which a text of several lines is one, so that the blanks at its line ends count as one."""
     held: Token | None = None
-    for token in found:
+    for token in tokens:
         is_text = token.kind == "text" and not text.startswith("<![CDATA[", token.start)
         if held and is_text:
             held = held._replace(end=token.end)
@@ -118,8 +118,8 @@ def _of_section(text: str, start: int, end: int) -> Iterator[Token]:
     for piece in scan(text[start:end]) if is_markup else [(0, end - start)]:
         if isinstance(piece, tuple):
             begin, stop = start + piece[0], start + piece[1]
-            said = text[begin:stop]
-            yield Token("text", begin, stop, _read(html.unescape(said) if is_markup else said))
+            content = text[begin:stop]
+            yield Token("text", begin, stop, _read(html.unescape(content) if is_markup else content))
         else:
             kind: Kind = "open" if piece.opens else "close"
             is_alone = not piece.name or piece.name in VOID or piece.closes_itself

@@ -29,8 +29,8 @@ def is_archive(path: Path) -> bool:
     return path.suffix in (".deb", ".tar") or (path.suffixes[-2:-1] == [".tar"] and path.suffix in _OPENED)
 
 
-def files(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """The (name, bytes) of the regular files in an archive whose names are `wanted`, in the archive's order.
+def files(path: Path, accepts: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """The (name, bytes) of the regular files in an archive that `accepts` takes by name, in the archive's order.
 
     Raises DragomanError where the archive is damaged, too large, or has a name that leads out of a folder.
     """
@@ -45,7 +45,7 @@ def files(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, byte
                 total += member.size
                 if total > MAX_TOTAL_BYTES:
                     raise Error.TOO_LARGE(f"unpacks to more than {MAX_TOTAL_BYTES // 2**30} GiB", file=path)
-                if member.isreg() and wanted(name):
+                if member.isreg() and accepts(name):
                     if member.size > MAX_FILE_BYTES:
                         raise Error.TOO_LARGE(f"{name!r} is larger than {MAX_FILE_BYTES // 2**20} MiB", file=path)
                     file = archive.extractfile(member)

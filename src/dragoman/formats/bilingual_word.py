@@ -117,8 +117,8 @@ def _copied(markup: str, once: Collection[str] = ONCE) -> str:
 
 @lru_cache(maxsize=1)
 def _prefix_of_attributes(text: str) -> str:
-    found = _NAMESPACE.search(text)
-    return f"{found[1]}:" if found else ""
+    declaration = _NAMESPACE.search(text)
+    return f"{declaration[1]}:" if declaration else ""
 
 
 def _in_language(prefix: str, attributes: str, options: Options, runs: str) -> str:

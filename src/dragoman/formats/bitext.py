@@ -108,7 +108,7 @@ class _Reader:
         self.changed = ""
         self.languages: tuple[str, str] | None = None
         self.context = ""
-        self.said: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}
         """Attributes of a unit and its parts."""
         self.current: dict[str, str] = {}
         self.coded: dict[str, str] = {}
@@ -122,7 +122,7 @@ class _Reader:
         if name in self.units:
             self.current, self.coded, self.line, self.changed = {}, {}, line, ""
             self.numbers.clear()
-            self.said, self.context = attributes, attributes.get("id", "")
+            self.attributes, self.context = attributes, attributes.get("id", "")
             self.state = _state(attributes)
         if name in (*self.units, *self.variants):
             self.changed = max(self.changed, attributes.get("changedate") or attributes.get("creationdate") or "")
@@ -162,8 +162,8 @@ class _Reader:
 
     def _note(self, attributes: dict[str, str]) -> None:
         """Keep what a part of a unit says of its state; a guess stays one."""
-        self.said = {**self.said, **attributes}
-        self.state = "fuzzy" if self.state == "fuzzy" else _state(self.said)
+        self.attributes = {**self.attributes, **attributes}
+        self.state = "fuzzy" if self.state == "fuzzy" else _state(self.attributes)
 
     def end(self, name: str) -> None:
         if name in _SKIPPED:
@@ -179,8 +179,8 @@ class _Reader:
         elif name in self.units:
             if not self.variants and not self.current.get("target"):
                 self.current["target"], self.state = "", "untranslated"
-            said = self.state, self.changed, self.languages, self.context
-            self.done.append(Texts(self.line, self.current, self.coded, *said))
+            properties = self.state, self.changed, self.languages, self.context
+            self.done.append(Texts(self.line, self.current, self.coded, *properties))
 
     def chars(self, text: str) -> None:
         if self.collected is not None and not self.skipped:

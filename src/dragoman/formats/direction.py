@@ -43,9 +43,9 @@ _LETTERS = {
 def _with_attribute(text: str, tag: str, name: str, value: str) -> str:
     """XML with an attribute in every element that `tag`, a pattern, finds the beginning of; as it is for no value."""
 
-    def written(found: re.Match[str]) -> str:
-        is_there = re.subn(rf'(\s{name}=)("|\')[^"\']*\2', rf"\1\g<2>{value}\2", found.group())
-        return is_there[0] if is_there[1] else f'{found[1]} {name}="{value}"{found[2]}'
+    def written(match: re.Match[str]) -> str:
+        is_there = re.subn(rf'(\s{name}=)("|\')[^"\']*\2', rf"\1\g<2>{value}\2", match.group())
+        return is_there[0] if is_there[1] else f'{match[1]} {name}="{value}"{match[2]}'
 
     return re.sub(rf"({tag})(?=[\s/>])([^<>]*>)", written, text) if value else text
 
@@ -85,7 +85,7 @@ def of_css(text: str, options: Options) -> str:
     if not (direction := turned(options)):
         return text
     text = _CSS_DIRECTION.sub(rf"\g<1>{direction}", text)
-    return _CSS_SIDE.sub(lambda found: found[1] + SIDES[found[2].lower()], text)
+    return _CSS_SIDE.sub(lambda match: match[1] + SIDES[match[2].lower()], text)
 
 
 _CSS_DIRECTION = re.compile(r"((?<![\w-])direction\s*:\s*)(?:ltr|rtl)\b", re.IGNORECASE)
@@ -168,8 +168,8 @@ def _with_direction(text: str, direction: str) -> str:
 def _slides_from_right(text: str) -> str:
     """Slides whose paragraphs all say their direction; where styles name no side it was the left one."""
     text = _PARAGRAPH_OF_SLIDE.sub(
-        lambda found: (
-            re.sub(r"(?<=<a:p>)(?!\s*<a:pPr)", '<a:pPr rtl="1"/>', found[0]) if _texts(found[0]) else found[0]
+        lambda match: (
+            re.sub(r"(?<=<a:p>)(?!\s*<a:pPr)", '<a:pPr rtl="1"/>', match[0]) if _texts(match[0]) else match[0]
         ),
         text,
     )
@@ -177,7 +177,7 @@ def _slides_from_right(text: str) -> str:
         if f"<p:{name}" not in text:
             text = place.sub(made, text, count=1)
         styles = re.compile(rf"<p:{name}>(?:[^<]++|<(?!/?p:{name}>))*+")
-        text = styles.sub(lambda found: re.sub(_UNALIGNED_LEVEL, r'\1 algn="r"', found[0]), text)
+        text = styles.sub(lambda match: re.sub(_UNALIGNED_LEVEL, r'\1 algn="r"', match[0]), text)
     return text
 
 
@@ -200,8 +200,8 @@ _UNALIGNED_LEVEL = r"(<a:lvl\dpPr)(?=[\s/>])(?![^<>]*\salgn=)"
 def _run_from_right(run: re.Match[str]) -> str:
     """A run of Word with its mark, unless all of its letters are written from the left."""
     begin, prefix, _, content = run.groups()
-    said = _texts(content)
-    if not said or of_letters(said) == "ltr":
+    text = _texts(content)
+    if not text or of_letters(text) == "ltr":
         return run[0]
     if not content.startswith(f"<{prefix}rPr>"):
         content = f"<{prefix}rPr></{prefix}rPr>{content}"
@@ -265,7 +265,7 @@ def _with_default(text: str) -> str:
     if (default := re.search(_DEFAULT, text)) is None:
         made = f'<style:default-style style:family="paragraph">{properties}</style:default-style>'
         written = {"/>": f"<office:styles>{made}</office:styles>", ">": f"<office:styles>{made}"}
-        return re.sub(r"<office:styles\s*(/?>)", lambda found: written[found[1]], text, count=1)
+        return re.sub(r"<office:styles\s*(/?>)", lambda match: written[match[1]], text, count=1)
     if default[1] == "/>":
         return f"{text[: default.start(1)]}>{properties}</style:default-style>{text[default.end() :]}"
     has_any = re.compile(r"\s*<style:paragraph-properties\b").match(text, default.end())

@@ -158,8 +158,8 @@ class Document:
         before = text
         for one_pass in part.passes:
             edits: list[Edit] = []
-            found = one_pass(text, options)
-            while units := list(itertools.islice(found, UNITS_AT_A_TIME)):
+            remaining = one_pass(text, options)
+            while units := list(itertools.islice(remaining, UNITS_AT_A_TIME)):
                 for unit, items in zip(units, translate(units), strict=True):
                     if items is not None and (unit.bilingual or items != unit.items):
                         edits += unit.edits(items)
@@ -197,7 +197,7 @@ def format_of(path: Path, data: bytes) -> Format:
             "save it as .docx, .pptx or .xlsx without a password",
             file=path,
         )
-    found = _by_content(data, str(path))
+    detected = _by_content(data, str(path))
     if named is FORMATS["android"]:  # many kinds of files are called .xml
         root = re.search(rb"<(?:[\w.-]+:)?([\w.-]+)", data[:65536])
         name = root.group(1).decode() if root else ""
@@ -206,13 +206,13 @@ def format_of(path: Path, data: bytes) -> Format:
         raise Error.WRONG_FILE_TYPE(
             "is no catalogue of Qt, although its name ends in .ts", "is it TypeScript, or a video?", file=path
         )
-    if named and found and found is not named:
-        raise Error.WRONG_FILE_TYPE(f"is {found.name}, although its name ends in {suffix}", "rename it", file=path)
-    if named and named.parts_of is not None and not found:
+    if named and detected and detected is not named:
+        raise Error.WRONG_FILE_TYPE(f"is {detected.name}, although its name ends in {suffix}", "rename it", file=path)
+    if named and named.parts_of is not None and not detected:
         raise Error.WRONG_FILE_TYPE(
             f"is not {named.name}, although its name ends in {suffix}", "is it damaged?", file=path
         )
-    if kind := named or found:
+    if kind := named or detected:
         return kind
     if suffix == ".mdx":
         raise Error.UNKNOWN_FORMAT("MDX, Markdown with programs in it", "name it .md if it has none", file=path)

@@ -52,19 +52,19 @@ class Encoding(NamedTuple):
 
 def declared(data: bytes, declares: Declares) -> str:
     """The codec that a file declares; UTF-8 where it declares none."""
-    said = _declaration(data, declares)
-    if not said or (declares == "po" and said == "CHARSET"):  # a template's header, which nobody has filled in
+    name = _declaration(data, declares)
+    if not name or (declares == "po" and name == "CHARSET"):  # a template's header, which nobody has filled in
         return "utf-8"
-    label = webencodings.lookup(said) if declares == "html" else None
+    label = webencodings.lookup(name) if declares == "html" else None
     try:
-        codec = codecs.lookup(said).name
+        codec = codecs.lookup(name).name
         if label and label.name == "windows-1252" and re.search(b"[\x80-\x9f]", data):
             return "cp1252"  # for browsers `latin1` is windows-1252, for XML it is what it says
         if label and _SINGLE_BYTE.match(codec) and label.name == "windows-1252":
             return codec if _is(data, codec) else "cp1252"
     except LookupError:
         if label is None:
-            return said
+            return name
     if label:
         return "utf-8" if label.name.startswith("utf-16") else label.codec_info.name
     return "utf-8" if codec.startswith("utf-16") else codec  # UTF-16 could not be read until here

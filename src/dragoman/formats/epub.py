@@ -50,7 +50,7 @@ def parts(package: Package) -> dict[str, Part]:
     locked = {
         _plain(unquote(attribute(tag, "URI"))) for tag in _tags(package, names.get(_plain(LOCKS)), "CipherReference")
     }
-    found: dict[str, Part] = {}
+    by_name: dict[str, Part] = {}
     for root in _tags(package, names.get(_plain(CONTAINER)), "rootfile"):
         book = names.get(_plain(unquote(attribute(root, "full-path"))))
         for item in _tags(package, book, "item"):
@@ -62,10 +62,10 @@ def parts(package: Package) -> dict[str, Part]:
                     raise Error.LOCKED(
                         f"its part {name!r} is encrypted (DRM)", "get the book without it", file=package.name
                     )
-                found[name] = part
+                by_name[name] = part
         if book is not None:
-            found[book] = BOOK
-    return found
+            by_name[book] = BOOK
+    return by_name
 
 
 def media_type(package: Package) -> str:

@@ -51,33 +51,33 @@ def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, s
         elif piece.group() == ")":
             del functions[-1:]
         elif piece["text"] is not None:
-            said = html.unescape(piece["text"]).replace('""', '"')
-            yield piece.start("text"), piece.end("text"), said, functions[-1] if functions else ""
+            content = html.unescape(piece["text"]).replace('""', '"')
+            yield piece.start("text"), piece.end("text"), content, functions[-1] if functions else ""
 
 
 def _as_literal(source: str, items: Sequence[Item]) -> str:
     """A text as it stands in a formula, between quotes; its source where it is too long for one."""
-    said = plain(items)
-    if len(said) > LONGEST:
+    translation = plain(items)
+    if len(translation) > LONGEST:
         say(f"a text in a formula stays as it is: its translation has more than {LONGEST} characters")
         return source
-    return as_value([said.replace('"', '""')])
+    return as_value([translation.replace('"', '""')])
 
 
 def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
     """The texts of a formula: those that are a cell's, and the others, which are left."""
-    for begin, stop, said, function in texts_of(text, start, end):
-        if not has_letters(said):
+    for begin, stop, content, function in texts_of(text, start, end):
+        if not has_letters(content):
             continue
         operator = _OPERATOR.match(text, begin, stop)  # COUNTIF(A:A,"<>Ja")
         if operator and (compared := html.unescape(text[operator.end() : stop])).casefold() in texts():
-            begin, said = operator.end(), compared
+            begin, content = operator.end(), compared
         render = partial(_as_literal, text[begin:stop])
-        cell = None if function in FUNCTIONS_OF_CODES else texts().get(said.casefold())
+        cell = None if function in FUNCTIONS_OF_CODES else texts().get(content.casefold())
         if cell is not None:
             yield Unit((cell,), begin, stop, render, "text in a formula")
         elif function not in FUNCTIONS_OF_CODES:
-            yield Unit((said,), begin, stop, render, "text in a formula", kept=LEFT)
+            yield Unit((content,), begin, stop, render, "text in a formula", kept=LEFT)
 
 
 def in_elements(names: Sequence[str], texts: Texts) -> Pass:

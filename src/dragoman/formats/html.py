@@ -190,8 +190,8 @@ def _units(text: str, page: Sequence[Piece], options: Options, *, embedded: bool
 
 def _left(text: str, block: Sequence[Piece]) -> str:
     """The text of a block in which nothing is translated; "" for one without words."""
-    said = "".join(text_of(text[piece.start : piece.end]) for piece in block if piece.tag is None)
-    return said if has_letters(said) else ""
+    content = "".join(text_of(text[piece.start : piece.end]) for piece in block if piece.tag is None)
+    return content if has_letters(content) else ""
 
 
 def _parts(piece: Piece, embedded: bool, tags: Tags) -> bool:
@@ -316,7 +316,7 @@ def statement(code: str) -> tuple[Kind, str]:
 
 
 def _token(text: str, piece: Piece) -> Token:
-    """The token of one piece of markup."""
+    """The token of a piece of markup."""
     start, end, raw, tag = piece.start, piece.end, text[piece.start : piece.end], piece.tag
     assert tag is not None
     if tag.is_code:

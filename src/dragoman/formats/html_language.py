@@ -35,7 +35,7 @@ def in_markdown(text: str, options: Options) -> str:
     """Markdown whose tags (`<div dir="rtl">`) say the target's language and direction; code stays."""
     if not options.languages[1]:
         return text
-    return _OF_MARKDOWN.sub(lambda found: with_language(found[0], options) if found["tag"] else found[0], text)
+    return _OF_MARKDOWN.sub(lambda match: with_language(match[0], options) if match["tag"] else match[0], text)
 
 
 _OF_MARKDOWN = re.compile(
@@ -89,7 +89,7 @@ def _direction_edits(text: str, page: Sequence[Piece], tgt: str, options: Option
 
 
 def _turned(piece: Piece, attributes: dict[str, tuple[str, int, int]], tgt: str, options: Options) -> Iterator[Edit]:
-    """The edits of one tag."""
+    """The edits that turn a tag to the direction `tgt`: its `dir`, `align` and `style`."""
     for name, (value, start, end) in attributes.items() if piece.is_translated else ():
         if name == "dir" and value.lower() == direction.opposite(tgt):
             yield Edit(start, end, tgt)
@@ -107,12 +107,12 @@ def _added(piece: Piece, attribute: str) -> Edit:
 
 def _end_of_kept(text: str, page: Sequence[Piece], number: int, tgt: str) -> int:
     """The place where an element ends none of whose letters are in the target's direction; 0 for another one."""
-    name, depth, said = page[number].name, 0, ""
+    name, depth, content = page[number].name, 0, ""
     for piece in page[number:]:
         if piece.tag is None:
-            said += text_of(text[piece.start : piece.end])
+            content += text_of(text[piece.start : piece.end])
         elif piece.name == name and name not in VOID:
             depth += 1 if piece.tag.opens else -1
         if depth <= 0:
-            return piece.end if direction.of_letters(said) not in (tgt, "") else 0
+            return piece.end if direction.of_letters(content) not in (tgt, "") else 0
     return 0

@@ -85,14 +85,14 @@ class Tag:
 
     def attributes(self) -> list[tuple[str, str, int, int]]:
         """(name, value, and where that begins and ends in the file) of each attribute."""
-        found = []
+        attributes = []
         for match in _ATTRIBUTES.finditer(self.text, len(self.name) + 1, len(self.text) - 1):
             if match["name"]:
                 group = next((name for name in ("double", "single", "bare") if match[name] is not None), None)
                 start, end = match.span(group) if group else (match.end(), match.end())
                 value = html.unescape(self.text[start:end])
-                found.append((match["name"].lower(), value, self.start + start, self.start + end))
-        return found
+                attributes.append((match["name"].lower(), value, self.start + start, self.start + end))
+        return attributes
 
     def get(self, name: str) -> str | None:
         return next((value for key, value, _, _ in self.attributes() if key == name), None)
@@ -236,23 +236,23 @@ class Piece:
 def pieces(text: str) -> list[Piece]:
     """The pieces of a page, in order; together they cover it."""
     tree = _Tree()
-    found: list[Piece] = []
+    page: list[Piece] = []
     is_xml = is_xhtml(text)
 
     def tokens() -> Iterator[dict[str, Any]]:
         for tag in scan(text, tree):
             if isinstance(tag, tuple):
-                said = text[slice(*tag)]
-                blank = said[: len(said) - len(said.lstrip(_S))]
+                content = text[slice(*tag)]
+                blank = content[: len(content) - len(content.lstrip(_S))]
                 if blank:
                     yield {"type": Token.SPACE_CHARACTERS, "data": blank}
-                if len(blank) < len(said):
-                    yield {"type": Token.CHARACTERS, "data": said[len(blank) :]}
-                found.append(Piece(*tag, None, *tree.says(is_text=len(blank) < len(said))))
+                if len(blank) < len(content):
+                    yield {"type": Token.CHARACTERS, "data": content[len(blank) :]}
+                page.append(Piece(*tag, None, *tree.says(is_text=len(blank) < len(content))))
             elif not tag.name:
                 if doctype := _DOCTYPE.match(tag.text):
                     yield _doctype(doctype)
-                found.append(Piece(tag.start, tag.end, tag, *tree.says()))
+                page.append(Piece(tag.start, tag.end, tag, *tree.says()))
             elif tag.opens:
                 is_closed = is_xml and tag.text.endswith("/>")
                 is_labelled = tag.name in NOT_TRANSLATED and tree.says()[0] and _own("", _values(tag)) is not False
@@ -264,15 +264,15 @@ def pieces(text: str) -> list[Piece]:
                 says = tree.says(tag)
                 if is_closed and tag.name not in VOID:
                     yield {"type": Token.END_TAG, "name": tag.name, "data": {}, "selfClosing": False}
-                found.append(Piece(tag.start, tag.end, tag, *says, is_labelled))
+                page.append(Piece(tag.start, tag.end, tag, *says, is_labelled))
             else:
                 says = tree.says_of_closed(tag.name)
                 tree.moves(tag.name)
                 yield {"type": Token.END_TAG, "name": tag.name, "data": {}, "selfClosing": False}
-                found.append(Piece(tag.start, tag.end, tag, *says))
+                page.append(Piece(tag.start, tag.end, tag, *says))
 
     tree.read(tokens())
-    return found
+    return page
 
 
 def _values(tag: Tag) -> dict[str, str]:
@@ -367,7 +367,7 @@ class _Tree(HTMLParser):
 
 
 class _Tokens(SimpleNamespace):
-    """In the place of a tokenizer: its states are those of `scan`."""
+    """A stand-in for a tokenizer, which has the states of `scan`."""
 
     def __init__(self, tokens: Iterator[dict[str, Any]], **states: Any) -> None:
         super().__init__(**states)

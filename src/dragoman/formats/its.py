@@ -330,7 +330,7 @@ def _rules_of_file(path: Path | None) -> list[tuple[Rule, dict[str, str]]]:
         if unknown := content.keys() - _OF_YAML.keys():
             raise Error.UNKNOWN_NAME(f"no rule {min(unknown)!r}", f"there are {', '.join(_OF_YAML)}", file=path)
         paths = {name: [given] if isinstance(given, str) else list(given or ()) for name, given in content.items()}
-        rules = [Rule(str(one), *said) for name, said in _OF_YAML.items() for one in paths.get(name, ())]
+        rules = [Rule(str(one), *meaning) for name, meaning in _OF_YAML.items() for one in paths.get(name, ())]
         if any("@" not in str(one) for one in paths.get("translate", ())) and "leave" not in paths:
             rules.insert(0, Rule("/*", "translate", "no"))
     if not rules:

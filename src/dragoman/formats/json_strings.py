@@ -75,10 +75,10 @@ def with_locale(text: str, options: Options) -> str:
     for value in values_of(text) if tgt and isinstance(content, dict) else ():
         [name, *deeper] = value.path or ("", "")
         is_root = len(content) == 1 and isinstance(content[name], dict) if not deeper else False
-        said = name if is_root else content.get(name) if name in _NAMING_LANGUAGE and not deeper else ""
-        if isinstance(said, str) and _CODE.fullmatch(said) and language_of(said) == language_of(src):
+        code = name if is_root else content.get(name) if name in _NAMING_LANGUAGE and not deeper else ""
+        if isinstance(code, str) and _CODE.fullmatch(code) and language_of(code) == language_of(src):
             start, end = (value.key_at, value.key_end) if is_root else (value.start, value.end)
-            edits.append(Edit(start, end, as_json(tag_like(tgt, said))))
+            edits.append(Edit(start, end, as_json(tag_like(tgt, code))))
     return spliced(text, edits)
 
 
@@ -151,46 +151,46 @@ def _plurals(text: str, values: Sequence[Value], language: str) -> dict[tuple[in
             others.add(value.parent)
             continue
         groups[value.parent, base].append((value, form))
-    found = {}
+    by_place = {}
     for (parent, base), group in groups.items():
         forms = [form for _, form in group]
         if len(forms) > 1 and "other" in forms and names.issuperset(forms) and (base or parent not in others):
-            found.update({(parent, value.key_at): group for value, _ in group})
-    return found
+            by_place.update({(parent, value.key_at): group for value, _ in group})
+    return by_place
 
 
 def reasons(content: Any) -> Callable[[Sequence[str], str], str]:
     """Gives the reason why a value is left as it is, by its keys; "" for a text."""
     is_package = isinstance(content, Mapping) and "name" in content and _VERSION.match(str(content.get("version")))
     if isinstance(content, Mapping) and (is_package or not _OF_SETTINGS.isdisjoint(content)):
-        return lambda path, said: SETTINGS
+        return lambda path, value: SETTINGS
     entries = list(content.values()) if isinstance(content, Mapping) else []
     is_arb = bool(entries) and any(key[:2] == "@@" or (key[:1] == "@" and key[1:] in content) for key in content)
     # Browsers' extensions: {"name": {"message": "...", "description": "..."}}
     is_of_browser = bool(entries) and all(isinstance(entry, Mapping) and "message" in entry for entry in entries)
 
-    def reason(path: Sequence[str], said: str) -> str:
+    def reason(path: Sequence[str], value: str) -> str:
         keys = [key for key in path if key]
         if any(key.startswith("@") and key != "@@locale" for key in keys) or (
             is_of_browser and keys[-1:] != ["message"]
         ):
             return NOTES
-        is_label = said[:1].isupper() and said.lower() == keys[-1] if keys else False  # "language": "Language"
-        if keys and keys[-1] in SKIPPED_KEYS and len(said.split()) < 2 and not is_label:
+        is_label = value[:1].isupper() and value.lower() == keys[-1] if keys else False  # "language": "Language"
+        if keys and keys[-1] in SKIPPED_KEYS and len(value.split()) < 2 and not is_label:
             return "" if is_arb and len(keys) == 1 and keys[-1] != "@@locale" else CODES
-        return NAMES if _NO_TEXT.fullmatch(said.strip()) else ""
+        return NAMES if _NO_TEXT.fullmatch(value.strip()) else ""
 
     return reason
 
 
 def _unit(text: str, reason: Callable[[Sequence[str], str], str], ascii_only: bool, value: Value) -> Iterator[Unit]:
-    said = json.loads(text[value.start : value.end])
-    if not has_letters(said):
+    content = json.loads(text[value.start : value.end])
+    if not has_letters(content):
         return
     where = f"line {line_of(text, value.start)}, {'.'.join(filter(None, value.path))}"
-    bare, written = message(said)
+    bare, written = message(content)
     render = partial(_written, written, ascii_only)
-    yield Unit(items_of(bare), value.start, value.end, render, where, kept=reason(value.path, said))
+    yield Unit(items_of(bare), value.start, value.end, render, where, kept=reason(value.path, content))
 
 
 def _written(written: Callable[[Sequence[Item]], str], ascii_only: bool, items: Sequence[Item]) -> str:

@@ -33,10 +33,10 @@ def in_attributes(names: Mapping[str, Sequence[str]], *, of_source: bool = False
         src, tgt = options.languages
         edits = []
         for start, end in places(text) if tgt else ():
-            said = text[start:end]
-            is_other = of_source and language_of(said) != language_of(src)
-            if said and said.lower() not in ("none", "x-none", "zxx", "und") and not is_other:
-                edits.append(Edit(start, end, tag_like(tgt, said) if of_source else tag_of(tgt, said)))
+            code = text[start:end]
+            is_other = of_source and language_of(code) != language_of(src)
+            if code and code.lower() not in ("none", "x-none", "zxx", "und") and not is_other:
+                edits.append(Edit(start, end, tag_like(tgt, code) if of_source else tag_of(tgt, code)))
         return spliced(text, edits)
 
     return finish
@@ -147,12 +147,12 @@ def of_opendocument(text: str, options: Options) -> str:
     values = {"language": language, "country": region.rpartition("-")[2] or "none"}
 
     def written(tag: re.Match[str]) -> str:
-        said = tag.group()
+        markup = tag.group()
         for group in {"", groups[1]}:
             for name, value in values.items():
-                said = re.sub(rf'(\s{_of_group(name, group)}=")(?!none|zxx)[^"]*"', rf'\g<1>{value}"', said)
-            said = re.sub(rf'(\sstyle:rfc-language-tag{group}=")[^"]*"', rf'\g<1>{tag_of(tgt, "de-DE")}"', said)
-        return _with_twins_of(said, *groups) if groups[0] != groups[1] else said
+                markup = re.sub(rf'(\s{_of_group(name, group)}=")(?!none|zxx)[^"]*"', rf'\g<1>{value}"', markup)
+            markup = re.sub(rf'(\sstyle:rfc-language-tag{group}=")[^"]*"', rf'\g<1>{tag_of(tgt, "de-DE")}"', markup)
+        return _with_twins_of(markup, *groups) if groups[0] != groups[1] else markup
 
     def usual(tag: re.Match[str]) -> str:
         own = "|".join(_of_group(name, groups[1]) for name in values)
@@ -203,8 +203,8 @@ def by_key(pattern: str) -> Finish:
 
     def finish(text: str, options: Options) -> str:
         src, tgt = options.languages
-        found = [one for one in compiled.finditer(text) if tgt and language_of(one[1]) == language_of(src)]
-        return spliced(text, [Edit(*one.span(1), tag_like(tgt, one[1])) for one in found])
+        matches = [one for one in compiled.finditer(text) if tgt and language_of(one[1]) == language_of(src)]
+        return spliced(text, [Edit(*one.span(1), tag_like(tgt, one[1])) for one in matches])
 
     return finish
 

@@ -84,7 +84,7 @@ _PROGRAM = re.compile(
     r"import\s+(?:[^\n;]{1,500}\sfrom\s+)?[\"'][^\"'\n]+[\"']|export\s+(?:const|let|default|function|class)\b"
     r"|;?--8<--|!include\b|\{!.*!\}"
 )
-"""A paragraph of MDX's program, or one that reads another file in."""
+"""A paragraph of MDX's program, or a paragraph that reads another file in."""
 _DRAWN = re.compile(
     r"^[ \t]*\+(?:[-=:]++\+)++[ \t]*+\n(?:[ \t]*+[+|][^\n]*+(?:\n|\Z))++"
     r"|^(?![ \t]*+(?:```|~~~))(?=[^\S\n]*+\S)[^\n]*+\n[ \t]*+-{2,}+(?:[ \t]++-{2,}+)++[ \t]*+\n"
@@ -271,9 +271,9 @@ def _title_of(text: str, start: int, end: int, where: str) -> Iterator[Unit]:
     if match is None or not has_letters(match[1]):
         return
     begin, quotes = start + match.start(1) + 1, match[1][0] + match[1][-1]
-    said = html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", match[1][1:-1]))
+    title = html.unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", match[1][1:-1]))
     render = functools.partial(_titled, quotes)
-    yield Unit((" ".join(said.split()),), begin, begin + len(match[1]) - 2, render, f"{where}, title")
+    yield Unit((" ".join(title.split()),), begin, begin + len(match[1]) - 2, render, f"{where}, title")
 
 
 def _titled(quotes: str, items: Sequence[Item]) -> str:
@@ -402,7 +402,7 @@ class _Block:
         return bisect.bisect_left(self.ends, at)
 
     def _breaks(self, children: Sequence[Found]) -> Iterator[Token]:
-        """Line ends, of which some part texts, and the marks before lines."""
+        """Line ends, and the marks before lines. Some line ends part texts."""
         hard = {
             bisect.bisect_right(self.begins, one.meta["span"][0])
             for one in children
@@ -623,10 +623,10 @@ def _recorded(name: str, rule: Callable[[StateInline, bool], bool]) -> Callable[
 def _front_units(text: str, begin: int, end: int) -> Iterator[Unit]:
     """The values of YAML and TOML that people read."""
     several = [match for match in _LINES.finditer(text, begin, end) if match["name"] in READ_IN_FRONT]
-    found = [unit for match in several for unit in _units_of_lines(text, match)]
+    values = [unit for match in several for unit in _units_of_lines(text, match)]
     lines = {match.start() for match in several}
-    found += (unit for unit in _units_of_fields(text, begin, end) if text.rfind("\n", 0, unit.start) + 1 not in lines)
-    yield from sorted(found, key=lambda unit: unit.start)
+    values += (unit for unit in _units_of_fields(text, begin, end) if text.rfind("\n", 0, unit.start) + 1 not in lines)
+    yield from sorted(values, key=lambda unit: unit.start)
 
 
 def _units_of_lines(text: str, match: re.Match[str]) -> Iterator[Unit]:
@@ -641,17 +641,17 @@ def _units_of_lines(text: str, match: re.Match[str]) -> Iterator[Unit]:
 
 
 def _units_of_fields(text: str, begin: int, end: int) -> Iterator[Unit]:
-    """The texts of values of one line."""
+    """The texts of values that stand in a single line."""
     for match in _FIELD.finditer(text, begin, end):
         if READ_IN_FRONT.isdisjoint((match["name"], match["name"].lower())):
             continue
         written = match["value"]
-        said = _unquoted(written)
-        if said is None or not has_letters(said):
+        value = _unquoted(written)
+        if value is None or not has_letters(value):
             continue
         render = functools.partial(_quoted, written[0])
         where = f"line {line_of(text, match.start('value'))}, {match['name']}"
-        yield Unit((said,), *match.span("value"), render, where)
+        yield Unit((value,), *match.span("value"), render, where)
 
 
 def _unquoted(written: str) -> str | None:
@@ -665,11 +665,11 @@ def _unquoted(written: str) -> str | None:
 
 
 def _quoted(quote: str, items: Sequence[Item]) -> str:
-    said = plain(items)
-    if quote == "'" and "'" not in said:
-        return f"'{said}'"
-    needs_none = quote not in "\"'" and re.fullmatch(r"[^\W\d_](?:[^:#\n\"]|:(?=\S)|#)*", said) and " #" not in said
-    return said if needs_none and said.strip() == said else json.dumps(said, ensure_ascii=False)
+    text = plain(items)
+    if quote == "'" and "'" not in text:
+        return f"'{text}'"
+    needs_none = quote not in "\"'" and re.fullmatch(r"[^\W\d_](?:[^:#\n\"]|:(?=\S)|#)*", text) and " #" not in text
+    return text if needs_none and text.strip() == text else json.dumps(text, ensure_ascii=False)
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

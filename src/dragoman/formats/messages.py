@@ -32,7 +32,7 @@ def items_of(text: str) -> tuple[Item, ...]:
 
 
 def joined(items: Sequence[Item]) -> str:
-    """The text of items with that of all codes."""
+    """The text of items, with the text of all codes."""
     return "".join(item if isinstance(item, str) else item.raw for item in items)
 
 
@@ -51,8 +51,8 @@ def label(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:
 
 
 def _with_mark(text: str, bare: str, mark: str, items: Sequence[Item]) -> str:
-    said = joined(items)
-    return text if said == bare else with_accelerator(said, text, mark)
+    translation = joined(items)
+    return text if translation == bare else with_accelerator(translation, text, mark)
 
 
 def message(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:

@@ -48,7 +48,7 @@ _HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"
 
 
 class Run(NamedTuple):
-    """A run: text of one formatting, and codes."""
+    """A run: text in the same formatting, and codes."""
 
     formatting: str
     """Its properties, as the file has them, but for what nobody sees."""
@@ -191,8 +191,8 @@ def end_of_range(tag: str, id: str) -> tuple[Kind, str]:
 
 def _content(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
     """The first element of a name in another one; None where there is none, or nothing in it."""
-    found = next((content for _, content in elements(inside, (name,))), None) if name else None
-    return found if found and len(found) > 2 else None
+    first = next((content for _, content in elements(inside, (name,))), None) if name else None
+    return first if first and len(first) > 2 else None
 
 
 def _around_content(text: str, whole: Sequence[Event], content: Sequence[Event], name: str) -> Iterator[RunToken]:
@@ -271,15 +271,15 @@ def run_tokens(text: str, run: Sequence[Event]) -> Iterator[RunToken]:
         if tag == "rPr":
             properties = raw
         elif tag in ("t", "delText", "noBreakHyphen"):
-            said = "\u2011" if tag == "noBreakHyphen" else "".join(event.text for event in part)
-            parts.append(("text", said))
+            content = "\u2011" if tag == "noBreakHyphen" else "".join(event.text for event in part)
+            parts.append(("text", content))
         elif tag not in IGNORED:
             parts.append(("break" if tag in BREAKS else "alone", raw))
     start, end = run[0].start, run[-1].end
     made = Run(_visible(properties), REVISION.sub("", text[start : run[0].end]) + properties)
-    for number, (kind, said) in enumerate(parts):
+    for number, (kind, content) in enumerate(parts):
         # All of a run's parts begin and end with it: it is written anew as a whole.
-        yield Token(kind, end if number else start, end, said, fixed=len(parts) > 1), made
+        yield Token(kind, end if number else start, end, content, fixed=len(parts) > 1), made
 
 
 def _visible(properties: str) -> str:

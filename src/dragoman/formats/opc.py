@@ -35,22 +35,22 @@ _KIND = re.compile(r"([\w-]+?)(?:\.main)?(?:\+xml)?$")
 
 
 def kinds(package: Package) -> dict[str, str]:
-    """The kind of each part by its name, in lower case: that of the relationship that leads to it, or else that of its
-    media type, or of its first element."""
+    """The kind of each part by its name, in lower case. The relationship that leads to the part gives its kind; else
+    its media type or its first element does."""
     names = _names(package)
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     to_read = [""]
     while to_read:
         for _, type, target in _relationships(package, names, to_read.pop()):
-            if target not in found:
-                found[target] = _word(type)
+            if target not in by_name:
+                by_name[target] = _word(type)
                 to_read.append(target)
     types = _media_types(package, names)
     for name in package.names():
-        if name not in found:
+        if name not in by_name:
             type = types.get(name, "application/xml" if name.endswith(".xml") else "")
-            found[name] = OF_ELEMENTS.get(_first_element(package, name), "") if type in PLAIN_XML else _word(type)
-    return found
+            by_name[name] = OF_ELEMENTS.get(_first_element(package, name), "") if type in PLAIN_XML else _word(type)
+    return by_name
 
 
 def targets(package: Package, part: str) -> dict[str, str]:

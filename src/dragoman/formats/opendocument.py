@@ -29,7 +29,7 @@ FIELDS_OF_TEXT = (
     "user-field-input", "variable-get", "variable-set", "variable-input", "text-input", "placeholder",
     "conditional-text", "hidden-text", "drop-down", "chapter", "database-display",
 )  # fmt: skip
-"""Fields that show a text of the document, or one that somebody has typed; that of others is a number or a date."""
+"""Fields that show a text of the document, or a text that somebody has typed; others show a number or a date."""
 BREAKS = ("line-break", "tab")
 """Elements that part texts, as many spaces in a row do: they are there to put what follows into a column."""
 PARAGRAPHS = ("p", "h")
@@ -122,11 +122,11 @@ def paragraphs(nested: int, texts: formulas.Texts) -> Pass:
 
 
 def _paragraph(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
-    found = [
+    content = [
         token._replace(text=without_reading(token.text), fixed=True) if token.name == "ruby-text" else token
         for token in tokens(text, inside[1:-1], _whole, ("span",))
     ]
-    yield from units_of(_with_blanks(found), where, source=text)
+    yield from units_of(_with_blanks(content), where, source=text)
 
 
 def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
@@ -140,25 +140,25 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     return None if tag in (*PAIRS, *FIELDS_OF_TEXT) and not is_empty else ("alone", tag)
 
 
-def _with_blanks(found: Sequence[Token]) -> list[Token]:
+def _with_blanks(tokens: Sequence[Token]) -> list[Token]:
     """Tokens with a blank in the place of a `text:s` that is the only blank between two words."""
-    out = list(found)
+    out = list(tokens)
     before = ""
     waiting: list[int] = []
-    for place, token in enumerate(found):
+    for place, token in enumerate(tokens):
         if token.kind == "alone" and token.name == "s":
             waiting.append(place)
         elif token.kind == "break":
             before, waiting = "", []
         elif token.kind == "text" and token.text:
             if len(waiting) == 1 and before and not (before[-1].isspace() or token.text[0].isspace()):
-                out[waiting[0]] = found[waiting[0]]._replace(kind="text", text=" ")
+                out[waiting[0]] = tokens[waiting[0]]._replace(kind="text", text=" ")
             before, waiting = token.text, []
     return out
 
 
 def _beside(text: str) -> list[Beside]:
-    found = []
+    beside = []
     ends: dict[str, int] = {}
     hidden = set(_HIDDEN_STYLE.findall(text))
     for tag in _BESIDE.finditer(text):
@@ -177,8 +177,8 @@ def _beside(text: str) -> list[Beside]:
             end = text.find(f"</{tag[1]}>", tag.end())
             ends[tag[1]] = end if end >= 0 else len(text)
         if ends[tag[1]] < len(text):
-            found.append(Beside(tag.start(), ends[tag[1]], kind))
-    return found
+            beside.append(Beside(tag.start(), ends[tag[1]], kind))
+    return beside
 
 
 def descriptions(text: str, options: Options) -> Iterator[Unit]:
@@ -194,9 +194,9 @@ _RANGE = re.compile(rf"\$?{_CELL}(?:[:\s]\$?{_CELL})*+[:\s]?")
 def left_out(text: str, options: Options) -> Iterator[Unit]:
     """Texts that stay, to be counted: what fields show that the program works out by itself."""
     for number, inside in elements(events(text, options), _FIELDS_LEFT):
-        said = "".join(event.text for event in inside)
-        if re.search(r"[^\W\d_]{3}", said):
-            yield Unit((said,), inside[0].start, inside[-1].end, plain, f"field {number}", kept=FIELDS)
+        shown = "".join(event.text for event in inside)
+        if re.search(r"[^\W\d_]{3}", shown):
+            yield Unit((shown,), inside[0].start, inside[-1].end, plain, f"field {number}", kept=FIELDS)
 
 
 def deletions(nested: int) -> Pass:
@@ -262,7 +262,7 @@ def _texts_of_cells(text: str) -> Iterator[str]:
         yield html.unescape(text[start:end])
     for start, end in places_of({"content-validation": ("condition",)})(text):
         if "in-list" in text[start:end]:
-            yield from (said for _, _, said, _ in formulas.texts_of(text, start, end))
+            yield from (choice for _, _, choice, _ in formulas.texts_of(text, start, end))
 
 
 def media_type(package: Package) -> str:

@@ -53,11 +53,11 @@ def units(text: str, options: Options) -> Iterator[Unit]:
         groups = [paragraph] if width else [[line] for line in paragraph]
         for group in groups:
             first, last = group[0], group[-1]
-            said = _HYPHEN.sub("-", " ".join(line.text for line in group)) if width else first.text
-            if has_letters(said):
+            content = _HYPHEN.sub("-", " ".join(line.text for line in group)) if width else first.text
+            if has_letters(content):
                 render = partial(broken, width, first.column, newline + group[-1].before) if width else plain
                 beside = partial(_beside, group, newline) if options.bilingual else None
-                yield Unit((said,), first.start, last.end, render, f"line {first.number}", beside=beside)
+                yield Unit((content,), first.start, last.end, render, f"line {first.number}", beside=beside)
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -112,6 +112,6 @@ def _beside(group: Sequence[Line], newline: str, unit: Unit, items: Sequence[Ite
 
 
 def broken(width: int, column: int, between: str, items: Sequence[Item]) -> str:
-    """A translation in lines no wider than those of its source."""
+    """A translation in lines no wider than the lines of its source."""
     lines = textwrap.wrap(plain(items), max(width - column, 1), break_long_words=False, break_on_hyphens=False)
     return between.join(lines)

@@ -71,27 +71,27 @@ def _of_entry(
         ends = [field.end for field in targets.values()]
         surplus = (Edit(ends[count - 1], ends[-1], ""),)
     for number, target in enumerate([*targets.values()][:count]):
-        said = source if plural is None or number == of_one else plural
+        original = source if plural is None or number == of_one else plural
         if target in done:
             yield Unit((), target.start, target.end, plain, where, kept="translated already", bilingual=True)
             continue
-        items, render = _message(said.text, newline)
+        items, render = _message(original.text, newline)
         yield Unit(items, target.start, target.end, render, where, surplus, bilingual=True)
         surplus = ()
     for number in range(len(targets), count):
         assert plural is not None
-        said = source if number == of_one else plural
-        items, render = _message(said.text, newline, f"{newline}msgstr[{number}] ")
+        original = source if number == of_one else plural
+        items, render = _message(original.text, newline, f"{newline}msgstr[{number}] ")
         end = [*targets.values()][-1].end
         yield Unit(items, end, end, render, where, bilingual=True)
 
 
-def _message(said: str, newline: str, before: str = "") -> tuple[tuple[Item, ...], Callable[[Sequence[Item]], str]]:
+def _message(string: str, newline: str, before: str = "") -> tuple[tuple[Item, ...], Callable[[Sequence[Item]], str]]:
     """The items of a string, and what writes its translation."""
-    bare, written = label(said.strip("\n"))
+    bare, written = label(string.strip("\n"))
 
     def render(items: Sequence[Item]) -> str:
-        return before + _written(said, newline, written(items))
+        return before + _written(string, newline, written(items))
 
     return (bare,), render
 
@@ -144,15 +144,15 @@ def _entries(text: str, options: Options) -> Iterator[tuple[int, dict[str, Field
             flags_at = offset if stripped.startswith("#,") else flags_at
         elif match is not None:
             begin, end = offset + match.start("text"), offset + match.end("text")
-            said = _unquoted(match["text"])
+            string = _unquoted(match["text"])
             if match["name"]:
                 name = match["name"]
                 if name in fields:
                     raise refuse(options, text, at, f"{name} twice in one entry")
-                fields[name] = Field(said, begin, end, number)
+                fields[name] = Field(string, begin, end, number)
                 first = offset if first < 0 else first
             elif name in fields:
-                fields[name] = fields[name]._replace(text=fields[name].text + said, end=end)
+                fields[name] = fields[name]._replace(text=fields[name].text + string, end=end)
             else:
                 raise refuse(options, text, at, "a string that belongs to nothing")
         elif stripped and not stripped.startswith("#"):
@@ -210,16 +210,16 @@ def with_header(text: str, options: Options) -> str:
         facts = {}
         if (rule := rule_for(header, language).stated) and ("msgid_plural" in text or "Plural-Forms:" in header):
             facts["Plural-Forms"] = rule
-        said = language_named(dict(line.partition(": ")[::2] for line in header.split("\n")))
-        if language_of(said) in ("", language_of(options.languages[0])):
+        declared = language_named(dict(line.partition(": ")[::2] for line in header.split("\n")))
+        if language_of(declared) in ("", language_of(options.languages[0])):
             facts["Language"] = language
         newline = "\r\n" if "\r\n" in text else "\n"
         written = text[field.start : field.end].replace("charset=CHARSET", "charset=UTF-8")
         for name, value in facts.items():
             line = f"{name}: {value}\\n"
-            found = re.search(rf"(?<=[\"n]){name}:[^\\\"]*(?:\\n)?", written)
+            match = re.search(rf"(?<=[\"n]){name}:[^\\\"]*(?:\\n)?", written)
             written = (
-                f"{written[: found.start()]}{line}{written[found.end() :]}" if found else f'{written}{newline}"{line}"'
+                f"{written[: match.start()]}{line}{written[match.end() :]}" if match else f'{written}{newline}"{line}"'
             )
         return text[: field.start] + written + text[field.end :]
     return text
@@ -282,8 +282,8 @@ def language_named(fields: Mapping[str, str]) -> str:
     >>> language_named({"Language": "pt_BR"}), language_named({"Language": "Français"})
     ('pt_BR', 'fr')
     """
-    said = (fields.get(name, "").strip() for name in ("Language", "X-Language", "X-Poedit-Language"))
-    language = next(filter(None, said), "")
+    values = (fields.get(name, "").strip() for name in ("Language", "X-Language", "X-Poedit-Language"))
+    language = next(filter(None, values), "")
     return named(language, own=not is_known(language)) or language
 
 

@@ -20,11 +20,11 @@ _PLACEHOLDER = re.compile(r"<(?:\w+:)?ph\b")
 
 def parts(package: Package) -> dict[str, Part]:
     """The parts of a presentation that hold text."""
-    found = parts_by_kind(package, KINDS)
-    for name, part in found.items():
+    by_name = parts_by_kind(package, KINDS)
+    for name, part in by_name.items():
         if part is SLIDE and _HIDDEN.search(decoded(package.read(name), name, "xml")[0]):
-            found[name] = Part(aside("hidden", *SLIDE.passes), SLIDE.finish)
-    return found
+            by_name[name] = Part(aside("hidden", *SLIDE.passes), SLIDE.finish)
+    return by_name
 
 
 def of_master(text: str, options: Options) -> Iterator[Unit]:

@@ -23,15 +23,15 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     """Each value that has letters."""
     ascii_only = text.isascii()
     for match in _ENTRY.finditer(text):
-        said = _read(match["value"]).rstrip()
-        if not has_letters(said):
+        value = _read(match["value"]).rstrip()
+        if not has_letters(value):
             continue
         where = f"line {line_of(text, match.start())}, {match['key']}"
         start = match.start("value")
         end = start + len(match["value"].rstrip())
-        items, quoted = _items(said)
-        bare, written = label(said)
-        if bare != said and items == (said,):
+        items, quoted = _items(value)
+        bare, written = label(value)
+        if bare != value and items == (value,):
             render = partial(_label_written, ascii_only, written)
             yield Unit((bare,), start, end, render, where)
         else:
@@ -43,22 +43,22 @@ def _label_written(ascii_only: bool, written: Callable[[Sequence[Item]], str], i
     return _written(ascii_only, False, (written(items),))
 
 
-def _items(said: str) -> tuple[tuple[Item, ...], bool]:
+def _items(value: str) -> tuple[tuple[Item, ...], bool]:
     """The items of a value, and whether it is a MessageFormat, in which an apostrophe is written twice.
 
     It is one that has arguments, unless there is an apostrophe in it that is not.
     """
-    quoted = _QUOTED.findall(said)
-    plain_text = _QUOTED.sub("", said)
-    is_message = "''" in plain_text or bool(quoted) or (bool(_ARGUMENT.search(said)) and "'" not in plain_text)
+    quoted = _QUOTED.findall(value)
+    plain_text = _QUOTED.sub("", value)
+    is_message = "''" in plain_text or bool(quoted) or (bool(_ARGUMENT.search(value)) and "'" not in plain_text)
     if not is_message:
-        return items_of(said), False
+        return items_of(value), False
     items: list[Item] = []
     done = 0
-    for match in [*_QUOTED.finditer(said), None]:
-        stop = match.start() if match else len(said)
+    for match in [*_QUOTED.finditer(value), None]:
+        stop = match.start() if match else len(value)
         if done < stop:
-            items.append(said[done:stop].replace("''", "'"))
+            items.append(value[done:stop].replace("''", "'"))
         if match:
             items.append(Code(match.group(), "protected"))
             done = match.end()

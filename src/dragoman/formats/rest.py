@@ -100,7 +100,7 @@ class _Reader:
     """A file line by line; columns say which line stands in which block."""
 
     def __init__(self, text: str, around: "_Reader | None" = None) -> None:
-        """`around`: the file in which the text is that of a cell."""
+        """`around`: the file of a table, where the text is what a cell of the table holds."""
         self.text = text
         self.lines: Sequence[Line] = lines_of(text)
         self.at = 0

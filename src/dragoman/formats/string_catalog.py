@@ -130,7 +130,7 @@ class _Layout(NamedTuple):
     """The way in which a catalogue is written, and the places of its objects."""
 
     indent: str
-    """Blanks of one level; "" for a catalogue in one line."""
+    """Blanks that indent a level; "" for a catalogue in one line."""
     newline: str
     colon: str
     places: dict[tuple[str, ...], Value]

@@ -105,7 +105,7 @@ def units(text: str, options: Options, times: re.Pattern[str] = _TIMES) -> Itera
         raise Error.WRONG_SHAPE("no times of subtitles", f"are they written as {example}?", file=options.name)
     syntax = Syntax(newline=(_NEWLINE.search(text) or ["\n"])[0])
     if text.startswith("WEBVTT") or _ENTITY.search(text):
-        syntax = syntax._replace(read=html.unescape, write=lambda said: escaped(said).replace("\u00a0", "&nbsp;"))
+        syntax = syntax._replace(read=html.unescape, write=lambda content: escaped(content).replace("\u00a0", "&nbsp;"))
     yield from units_of_cues(text, cues, options, syntax)
 
 
@@ -113,7 +113,7 @@ sbv_units = partial(units, times=_SBV_TIMES)
 
 
 def units_of_cues(text: str, cues: Sequence[Cue], options: Options, syntax: Syntax) -> Iterator[Unit]:
-    """Sentences over cues, or parts of one."""
+    """Sentences over several cues, or over parts of a cue."""
     of_cue = [[cue._replace(start=start, end=end) for start, end in _parts(text, cue)] for cue in cues]
     parts = [(number, part) for number, parts in enumerate(of_cue) for part in parts]
     width = max([LINE_WIDTH, *(len(line) for _, part in parts for line in _lines(syntax, text[part.start : part.end]))])
@@ -177,12 +177,12 @@ def _cues(text: str, times: re.Pattern[str]) -> Iterator[Cue]:
             yield from _untimed(text, lines[number + 1 + len(own) : until], is_end=until == len(lines))
 
 
-def _is_data(said: str) -> bool:
+def _is_data(content: str) -> bool:
     """True for a cue with JSON for a program, as a track of metadata has it."""
-    if not re.match(r"\s*[{\[]\s*[{\"]", said):
+    if not re.match(r"\s*[{\[]\s*[{\"]", content):
         return False
     try:
-        json.loads(said)
+        json.loads(content)
     except (ValueError, RecursionError):
         return False
     return True

@@ -113,17 +113,17 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     has_heading = not all(column.isdigit() for column in options.columns)
 
     def render(quotes: bool, items: Sequence[Item]) -> str:
-        said = plain(items)
-        if quotes or (quoted and any(mark in said for mark in (separator, '"', "\n", "\r"))):
-            return '"' + said.replace('"', '""') + '"'
-        return said
+        translation = plain(items)
+        if quotes or (quoted and any(mark in translation for mark in (separator, '"', "\n", "\r"))):
+            return '"' + translation.replace('"', '""') + '"'
+        return translation
 
     for row in itertools.islice(places_of_cells(text, separator, quoted), int(has_heading), None):
         for place in sorted(set(chosen)):
             start, end = row[place] if place < len(row) else (0, 0)
-            if said := unquoted(text[start:end]):
+            if content := unquoted(text[start:end]):
                 where = f"line {line_of(text, start)}, {heading[place] if has_heading else f'column {place + 1}'}"
-                yield Unit((said,), start, end, partial(render, text[start : start + 1] == '"' and quoted), where)
+                yield Unit((content,), start, end, partial(render, text[start : start + 1] == '"' and quoted), where)
 
 
 def places_of_cells(text: str, separator: str, quoted: bool, escaped: bool = False) -> Iterator[list[tuple[int, int]]]:
@@ -159,13 +159,13 @@ def unquoted(cell: str) -> str:
     return cell
 
 
-def names_in(said: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
     """The names in a list with commas.
 
     >>> names_in("text, note")
     ('text', 'note')
     """
-    return tuple(name.strip() for name in said.split(",") if name.strip())
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _is_quoted(text: str) -> bool:

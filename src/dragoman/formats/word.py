@@ -82,9 +82,9 @@ def data_of_controls(texts: Callable[[], Mapping[str, str]]) -> Pass:
         before = ""
         for kind, group in itertools.groupby(events(text, options), lambda event: event.kind):
             inside = list(group)
-            said = "".join(event.text for event in inside).strip()
-            if kind == "text" and before == "start" and has_letters(said) and said.casefold() in texts():
-                shown = texts()[said.casefold()]
+            content = "".join(event.text for event in inside).strip()
+            if kind == "text" and before == "start" and has_letters(content) and content.casefold() in texts():
+                shown = texts()[content.casefold()]
                 yield Unit((shown,), inside[0].start, inside[-1].end, as_markup, "data of a control")
             before = kind
 
@@ -137,32 +137,32 @@ def left_out(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _kept(inside: Sequence[Event], where: str, reason: str) -> Iterator[Unit]:
-    said = "".join(event.text for event in inside if event.kind == "text")
-    if re.search(r"[^\W\d_]{3}", said):  # letters of formulas are no words
-        yield Unit((said,), inside[0].start, inside[-1].end, plain, where, kept=reason)
+    content = "".join(event.text for event in inside if event.kind == "text")
+    if re.search(r"[^\W\d_]{3}", content):  # letters of formulas are no words
+        yield Unit((content,), inside[0].start, inside[-1].end, plain, where, kept=reason)
 
 
 def _in_instructions(instructions: str, at: Event) -> Iterator[Unit]:
     """The texts in the instructions of a field: `HYPERLINK "x" \\o "a tip"`."""
     name = (instructions.split() or [""])[0].upper()
-    for found in re.finditer(r"(?:\\(\S)\s*)?[\"“„]([^\"“„”]*+)[\"“”]", instructions):
-        is_text = found[1] in _SWITCHES.get(name, "") if found[1] else name in _PROMPTS
-        if is_text and re.search(r"[^\W\d_]{3}", found[2]):
-            yield Unit((found[2],), at.start, at.end, plain, f"field {name}", kept=INSTRUCTIONS)
+    for match in re.finditer(r"(?:\\(\S)\s*)?[\"“„]([^\"“„”]*+)[\"“”]", instructions):
+        is_text = match[1] in _SWITCHES.get(name, "") if match[1] else name in _PROMPTS
+        if is_text and re.search(r"[^\W\d_]{3}", match[2]):
+            yield Unit((match[2],), at.start, at.end, plain, f"field {name}", kept=INSTRUCTIONS)
 
 
 def index_entries(text: str, options: Options) -> Iterator[Unit]:
     """The entries of indexes and of tables of contents that stand in the text as fields (`XE "shirt:blue"`)."""
-    for found in _ENTRY.finditer(text):
-        start, end = found.span("entry")
-        pieces = re.split(r"(<[^<>]*>)", found["entry"])
+    for match in _ENTRY.finditer(text):
+        start, end = match.span("entry")
+        pieces = re.split(r"(<[^<>]*>)", match["entry"])
         tags = "".join(pieces[1::2])
-        for place in re.finditer(r"[^:]+", said := _unescaped("".join(pieces[::2]))):
+        for place in re.finditer(r"[^:]+", entry := _unescaped("".join(pieces[::2]))):
             if not has_letters(place.group()):
                 return
         tokens = [
             Token("break" if piece == ":" else "text", start, end, piece, fixed=True)
-            for piece in re.split("(:)", said)
+            for piece in re.split("(:)", entry)
             if piece
         ]
 
@@ -187,13 +187,13 @@ _ENTRY = re.compile(
 
 def numbering(text: str, options: Options) -> Iterator[Unit]:
     """The words around the numbers of lists and headings: `Article %1`."""
-    for found in re.finditer(r"<(?:\w+:)?lvlText\b[^<>]*?\s(?:\w+:)?val=\"([^\"]*)\"", text):
+    for match in re.finditer(r"<(?:\w+:)?lvlText\b[^<>]*?\s(?:\w+:)?val=\"([^\"]*)\"", text):
         tokens = [
-            Token("protected" if piece.startswith("%") else "text", *found.span(1), _unescaped(piece), fixed=True)
-            for piece in re.split(r"(%\d)", found[1])
+            Token("protected" if piece.startswith("%") else "text", *match.span(1), _unescaped(piece), fixed=True)
+            for piece in re.split(r"(%\d)", match[1])
             if piece
         ]
-        if re.search(r"[^\W\d_]{2}", found[1]):  # `a)` and `o`, a bullet, are no words
+        if re.search(r"[^\W\d_]{2}", match[1]):  # `a)` and `o`, a bullet, are no words
             yield from units_of(tokens, "numbering", as_value, collapse=False)
 
 

@@ -58,7 +58,7 @@ def parts(package: Package) -> dict[str, Part]:
 
     @cache
     def texts() -> dict[str, str]:
-        found = (
+        units = (
             unit
             for part in of_kind(*_STRINGS)
             for one_pass in (cells(headings), strings)
@@ -67,13 +67,13 @@ def parts(package: Package) -> dict[str, Part]:
         )
         lists = (unit for part in of_kind("worksheet") for unit in choices_of(part, Options()))
         choices = (item.strip() for unit in lists for item in unit.items if isinstance(item, str))
-        return formulas.by_lower_case([*choices, *(plain(unit.items) for unit in found)])
+        return formulas.by_lower_case([*choices, *(plain(unit.items) for unit in units)])
 
     hidden = _hidden_sheets(package, kinds)
     shown = [name for name, kind in kinds.items() if kind == "worksheet" and name not in hidden]
     visible = frozenset(_shared_strings(package, shown)) if hidden else None
-    found = parts_by_kind(package, _kinds(headings, texts, visible))
-    return found | {name: Part(aside("hidden", *found[name].passes), found[name].finish) for name in hidden}
+    by_name = parts_by_kind(package, _kinds(headings, texts, visible))
+    return by_name | {name: Part(aside("hidden", *by_name[name].passes), by_name[name].finish) for name in hidden}
 
 
 def _shared_strings(package: Package, sheets: Sequence[str]) -> Iterator[int]:
@@ -88,14 +88,14 @@ _SHARED = re.compile(rf"{tag_with('c', 't', 's')}{_IN_CELL}*?<(?:\w+:)?v\b[^<>]*
 
 def _hidden_sheets(package: Package, kinds: Mapping[str, str]) -> list[str]:
     """The names of the parts of sheets that are hidden."""
-    found = []
+    names = []
     for book in (name for name, kind in kinds.items() if kind in ("officedocument", "workbook")):
         targets = opc.targets(package, book)
         for event in events(decoded(package.read(book), book, "xml")[0], Options(book)):
             is_hidden = event.kind == "start" and attribute(event, "state") in ("hidden", "veryHidden")
             if is_hidden and local(event.name) == "sheet" and (name := targets.get(attribute(event, "id"))):
-                found.append(name)
-    return [name for name in found if kinds[name] == "worksheet"]
+                names.append(name)
+    return [name for name in names if kinds[name] == "worksheet"]
 
 
 _LINKS = values_of({"hyperlink": ("tooltip", "display")}, "link")
@@ -152,8 +152,8 @@ def _cell(text: str, inside: Sequence[Event], where: str) -> Iterator[Unit]:
         elif tag == "t":
             texts = [event for event in part if event.kind == "text"]
             if texts:
-                said = unescaped("".join(event.text for event in texts))
-                whole.append(Token("text", texts[0].start, texts[-1].end, said))
+                content = unescaped("".join(event.text for event in texts))
+                whole.append(Token("text", texts[0].start, texts[-1].end, content))
         elif tag == "rPh":
             readings.append(Edit(start, end, ""))
         elif tag != "phoneticPr":
@@ -190,15 +190,15 @@ def results(texts: formulas.Texts) -> Pass:
     """The pass for what formulas gave when the file was saved: it is translated as the cell whose text it is."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        for found in _RESULT.finditer(text):
-            said = html.unescape(found["text"])
-            cell = texts().get(said.casefold())
-            if not found["formula"]:
+        for match in _RESULT.finditer(text):
+            result = html.unescape(match["text"])
+            cell = texts().get(result.casefold())
+            if not match["formula"]:
                 continue
             if cell is not None:
-                yield Unit((cell,), *found.span("text"), as_markup, "result of a formula")
-            elif has_letters(said):
-                yield Unit((said,), *found.span("text"), as_markup, "result of a formula", kept=formulas.RESULTS)
+                yield Unit((cell,), *match.span("text"), as_markup, "result of a formula")
+            elif has_letters(result):
+                yield Unit((result,), *match.span("text"), as_markup, "result of a formula", kept=formulas.RESULTS)
 
     return units
 
@@ -211,9 +211,9 @@ _RESULT = re.compile(
 
 def strings(text: str, options: Options) -> Iterator[Unit]:
     """The texts of cells that are written as the result of a formula without one, as SheetJS does."""
-    for found in _RESULT.finditer(text):
-        if not found["formula"]:
-            token = Token("text", *found.span("text"), unescaped(html.unescape(found["text"])))
+    for match in _RESULT.finditer(text):
+        if not match["formula"]:
+            token = Token("text", *match.span("text"), unescaped(html.unescape(match["text"])))
             yield from units_of([token], "string", _as_string, collapse=False)
 
 
@@ -222,7 +222,7 @@ def in_formulas(texts: formulas.Texts) -> Pass:
     every = formulas.in_elements(_FORMULAS, texts)
 
     def units(text: str, options: Options) -> Iterator[Unit]:
-        lists = {found.start(1) for found in _CHOICES.finditer(text)}
+        lists = {match.start(1) for match in _CHOICES.finditer(text)}
         return (unit for unit in every(text, options) if unit.start not in lists)
 
     return units
@@ -230,13 +230,13 @@ def in_formulas(texts: formulas.Texts) -> Pass:
 
 def choices_of(text: str, options: Options) -> Iterator[Unit]:
     """The lists of choices that cells offer: `"Yes,No"`. Each choice is translated as the cell is that says it."""
-    for found in _CHOICES.finditer(text):
+    for match in _CHOICES.finditer(text):
         tokens = [
-            Token("break" if piece == "," else "text", *found.span(1), html.unescape(piece), fixed=True)
-            for piece in re.split("(,)", found[1])
+            Token("break" if piece == "," else "text", *match.span(1), html.unescape(piece), fixed=True)
+            for piece in re.split("(,)", match[1])
             if piece
         ]
-        yield from units_of(tokens, "list of choices", partial(_as_choices, found[1]), collapse=False)
+        yield from units_of(tokens, "list of choices", partial(_as_choices, match[1]), collapse=False)
 
 
 _CHOICES = re.compile(
@@ -247,11 +247,11 @@ _CHOICES = re.compile(
 
 def _as_choices(source: str, items: Sequence[Item]) -> str:
     """A list as Excel takes it. A comma would end a choice, so that a mark that looks like one takes its place."""
-    said = "".join("," if isinstance(item, Code) else item.replace(",", "‚").replace('"', "”") for item in items)
-    if len(said) > LONGEST_LIST:
+    choices = "".join("," if isinstance(item, Code) else item.replace(",", "‚").replace('"', "”") for item in items)
+    if len(choices) > LONGEST_LIST:
         say(f"a list of choices stays as it is: its translation has more than {LONGEST_LIST} characters")
         return source
-    return as_value([said])
+    return as_value([choices])
 
 
 def messages(text: str, options: Options) -> Iterator[Unit]:
@@ -263,22 +263,22 @@ def messages(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _shortened(longest: int, items: Sequence[Item]) -> str:
-    said = plain(items)
-    if len(said) > longest:
-        said = textwrap.shorten(said, longest, placeholder="…")
-        say(f"a message of a cell is cut, as Excel takes {longest} characters: {said}")
-    return as_value([said])
+    message = plain(items)
+    if len(message) > longest:
+        message = textwrap.shorten(message, longest, placeholder="…")
+        say(f"a message of a cell is cut, as Excel takes {longest} characters: {message}")
+    return as_value([message])
 
 
 def headers(text: str, options: Options) -> Iterator[Unit]:
     """The headers and footers of printed pages: `&L` begins the text on the left, `&P` is the page's number."""
-    for found in _HEADER.finditer(text):
+    for match in _HEADER.finditer(text):
         tokens = []
-        for piece in _HEADER_CODE.finditer(found[1]):
+        for piece in _HEADER_CODE.finditer(match[1]):
             kind = "text" if not piece["code"] else "break" if piece["code"][-1] in "LCR" else "alone"
-            start, end = (found.start(1) + place for place in piece.span())
-            said = html.unescape(piece.group()).replace("&&", "&") if kind == "text" else piece.group()
-            tokens.append(Token(kind, start, end, said))  # type: ignore[arg-type]
+            start, end = (match.start(1) + place for place in piece.span())
+            content = html.unescape(piece.group()).replace("&&", "&") if kind == "text" else piece.group()
+            tokens.append(Token(kind, start, end, content))  # type: ignore[arg-type]
         yield from units_of(tokens, "header", _as_header, collapse=False)
 
 
@@ -296,7 +296,7 @@ def _as_header(items: Sequence[Item]) -> str:
 
 def formats(text: str, options: Options) -> Iterator[Unit]:
     """The words in formats of numbers, which stay: `0 "pieces"`."""
-    for found in re.finditer(r"\sformatCode=\"([^\"]*)\"", text):
-        for start, end, said, _ in formulas.texts_of(text, *found.span(1)):
-            if re.search(r"[^\W\d_]{2}", said):
-                yield Unit((said,), start, end, as_value, "format", kept=formulas.FORMATS)
+    for match in re.finditer(r"\sformatCode=\"([^\"]*)\"", text):
+        for start, end, words, _ in formulas.texts_of(text, *match.span(1)):
+            if re.search(r"[^\W\d_]{2}", words):
+                yield Unit((words,), start, end, as_value, "format", kept=formulas.FORMATS)

@@ -196,8 +196,8 @@ class _TransUnit:
         where = f"line {line_of(self.text, source[0].start)}"
         preserve = self._preserves(source[0])
         content = None if preserve else self.text
-        found = units_of(_tokens(self.text, source), where, source=content, collapse=not preserve)
-        unit = next(found, None)
+        units = units_of(_tokens(self.text, source), where, source=content, collapse=not preserve)
+        unit = next(units, None)
         if unit is None:
             return _without_letters(self.text, source, where)
         return replace(unit, items=with_arms(unit.items), limit=self.says.limit)
@@ -265,8 +265,8 @@ def _around(before: str, after: str, items: Sequence[Item]) -> str:
 
 def _segments(source: Sequence[Event]) -> list[Sequence[Event]]:
     """The segments that a tool has cut a source or a target into."""
-    found = (mark for _, mark in elements(source, ("mrk",)))
-    return [mark for mark in found if attribute(mark[0], "mtype") == "seg"]
+    marks = (mark for _, mark in elements(source, ("mrk",)))
+    return [mark for mark in marks if attribute(mark[0], "mtype") == "seg"]
 
 
 def _texts_of_codes(text: str, element: Sequence[Event]) -> Iterator[Unit]:
@@ -299,7 +299,7 @@ def _initial(text: str, segment: Event) -> tuple[Edit, ...]:
 def _element(inside: Sequence[Event], name: str) -> Sequence[Event] | None:
     """The events of the first element of a name, its two tags included; not those of other translations offered."""
     skipped = ("alt-trans", "notes", "originalData")
-    return next((found for _, found in elements(inside, (name,), skipped=skipped)), None)
+    return next((element for _, element in elements(inside, (name,), skipped=skipped)), None)
 
 
 def _indent(text: str, at: int) -> str:
@@ -309,20 +309,20 @@ def _indent(text: str, at: int) -> str:
 
 
 def _tokens(text: str, element: Sequence[Event]) -> list[Token]:
-    found = _with_ranges_kept(text, list(tokens(text, element[1:-1], _whole)))
-    return list(_with_tags_of_phrase(text, found) if "memsource" in text[:4096] else found)
+    content = _with_ranges_kept(text, list(tokens(text, element[1:-1], _whole)))
+    return list(_with_tags_of_phrase(text, content) if "memsource" in text[:4096] else content)
 
 
-def _with_ranges_kept(text: str, found: list[Token]) -> Iterator[Token]:
+def _with_ranges_kept(text: str, tokens: list[Token]) -> Iterator[Token]:
     """Tokens with what stands between `<sm translate="no"/>` and its `<em/>` as one, or by its texts if it parts
     pairs."""
     at = 0
-    while at < len(found):
-        begin, ended = at, found[at].name.replace("sm ", "em ", 1)
-        if found[at].name.startswith("sm "):
-            at = next((place for place in range(at, len(found)) if found[place].name == ended), len(found) - 1)
+    while at < len(tokens):
+        begin, ended = at, tokens[at].name.replace("sm ", "em ", 1)
+        if tokens[at].name.startswith("sm "):
+            at = next((place for place in range(at, len(tokens)) if tokens[place].name == ended), len(tokens) - 1)
         at += 1
-        inside = found[begin:at]
+        inside = tokens[begin:at]
         depths = list(itertools.accumulate({"open": 1, "close": -1}.get(token.kind, 0) for token in inside))
         if len(inside) > 1 and min(depths) == depths[-1] == 0:
             raw = text[inside[0].start : inside[-1].end]
@@ -335,9 +335,9 @@ def _with_ranges_kept(text: str, found: list[Token]) -> Iterator[Token]:
             yield from inside
 
 
-def _with_tags_of_phrase(text: str, found: Iterable[Token]) -> Iterator[Token]:
+def _with_tags_of_phrase(text: str, tokens: Iterable[Token]) -> Iterator[Token]:
     """Tokens with the pairs of tags that Phrase writes as text: `{b&gt;bold&lt;b}`."""
-    for kind, group in itertools.groupby(found, lambda token: token.kind):
+    for kind, group in itertools.groupby(tokens, lambda token: token.kind):
         run = list(group)
         if kind != "text":
             yield from run
@@ -375,7 +375,7 @@ def _whole(element: Sequence[Event]) -> tuple[Kind, str] | None:
     if _BREAK.search(says):
         return "break", ""
     shown = (attribute(event, name) for name in ("id", "equiv", "equiv-text", "disp"))
-    one = next((found for text in (content, *shown) if (found := _TAG.fullmatch(text.strip()))), None)
+    one = next((match for text in (content, *shown) if (match := _TAG.fullmatch(text.strip()))), None)
     if one is None:
         return "alone", ""
     return ("close" if one["id_end"] or one["end"] else "open"), f"<{one['id'] or one['name']}>"
@@ -442,15 +442,15 @@ def with_target_language(text: str, options: Options) -> str:
         if names is None or not attribute(event, names[0]):
             continue
         value = re.search(rf"\s{names[1]}\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", text[event.start : event.end])
-        src, said = (attribute(event, name) for name in names)
+        src, declared = (attribute(event, name) for name in names)
         if value is None:
             end = event.end - (2 if text[event.start : event.end].endswith("/>") else 1)
             edits.append(Edit(end, end, f" {names[1]}={quoteattr(tag_of(tgt))}"))
-        elif not said or (nearness(said, src) and not fits(said, tgt)):
+        elif not declared or (nearness(declared, src) and not fits(declared, tgt)):
             start, end = (event.start + place for place in value.span(value.lastindex or 0))
             edits.append(Edit(start, end, tag_of(tgt)))
-        elif not fits(said, tgt):
-            say(f"{options.name}: says that it is translated into {said!r}, not {tgt!r}; left so")
+        elif not fits(declared, tgt):
+            say(f"{options.name}: says that it is translated into {declared!r}, not {tgt!r}; left so")
     return spliced(text, edits)
 
 

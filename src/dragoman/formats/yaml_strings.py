@@ -166,7 +166,7 @@ def _is_string(plain: str) -> bool:
 
 
 def _units(text: str, value: _Value, where: str) -> Iterator[Unit]:
-    """The unit of a value, or those of its lines and paragraphs."""
+    """The unit of a value, or the units of its lines and paragraphs."""
     scalar = value.scalar
     end = scalar.end
     if not has_letters(scalar.value):
@@ -205,8 +205,8 @@ def _message_in_block(text: str, scalar: _Scalar, where: str) -> Unit:
     bare, written = message(scalar.value.strip())
 
     def render(items: Sequence[Item]) -> str:
-        said = written(items)
-        return said.replace("\n", "\n" + indent) if scalar.style == "|" else " ".join(said.split())
+        translation = written(items)
+        return translation.replace("\n", "\n" + indent) if scalar.style == "|" else " ".join(translation.split())
 
     return Unit(items_of(bare), begin + first, begin + len(block.rstrip()), render, where)
 

@@ -42,21 +42,21 @@ class Weights:
     """The tensors of a model by name, and which of them nobody has asked for yet."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
-        self.tensors, self.asked = tensors, set[str]()
+        self.tensors, self.used = tensors, set[str]()
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
     def get(self, *names: str) -> Tensor | None:
         """The first of these that is there: what is tied may be stored under any of its names."""
-        self.asked.update(names)
+        self.used.update(names)
         return next((self.tensors[name] for name in names if name in self.tensors), None)
 
     def __getitem__(self, name: str) -> Tensor:
-        """Raises DragomanError for one that is missing."""
-        if (found := self.get(name)) is None:
+        """The tensor of a name. Raises DragomanError where it is missing."""
+        if (tensor := self.get(name)) is None:
             raise Error.CANNOT_IMPORT(f"the weights have no {name}")
-        return found
+        return tensor
 
     def of_shape(self, name: str, *sizes: int | None) -> Tensor:
         """A tensor of these sizes; None: any. Raises DragomanError for another shape."""
@@ -64,13 +64,13 @@ class Weights:
         if tensor.dim() != len(sizes) or any(
             size not in (None, there) for size, there in zip(sizes, tensor.shape, strict=True)
         ):
-            wanted = ", ".join("any" if size is None else str(size) for size in sizes)
-            raise Error.MISMATCH(f"{name} is {tuple(tensor.shape)}, for ({wanted}) here")
+            shape = ", ".join("any" if size is None else str(size) for size in sizes)
+            raise Error.MISMATCH(f"{name} is {tuple(tensor.shape)}, for ({shape}) here")
         return tensor
 
     def left(self) -> list[str]:
         """Reasons to refuse: each tensor that nobody has asked for."""
-        return [f"{name}: nothing here has its part" for name in sorted(self.tensors.keys() - self.asked)]
+        return [f"{name}: nothing here has its part" for name in sorted(self.tensors.keys() - self.used)]
 
 
 def refusal(folder: Path, reasons: Sequence[str]) -> DragomanError:
@@ -83,11 +83,11 @@ def converter_for(folder: Path, file: Path | None = None) -> str | None:
     """The command of CTranslate2 that converts a model of Marian, fairseq or OpenNMT-py, whose folder can be imported;
     None where the folder has no such model."""
     for pattern, command in CONVERTERS.items():
-        if found := [file] if file and file.match(pattern) else sorted(folder.glob(pattern)):
+        if files := [file] if file and file.match(pattern) else sorted(folder.glob(pattern)):
             if command.startswith("ct2-fairseq") and not any(folder.glob("dict.*.txt")):
                 continue
-            said = command.format(model=shlex.quote(str(found[0])), folder=shlex.quote(str(folder)))
-            return f"try CTranslate2's converter: {said} --output_dir NEW, then `dragoman import NEW RUN`"
+            line = command.format(model=shlex.quote(str(files[0])), folder=shlex.quote(str(folder)))
+            return f"try CTranslate2's converter: {line} --output_dir NEW, then `dragoman import NEW RUN`"
     return None
 
 
@@ -136,15 +136,15 @@ def tying(src: Tensor, tgt: Tensor, output: Tensor, rows: list[int], shared: boo
 def fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float = 0.0) -> None:
     """Copy row `rows[i]` of theirs into row i of ours; -1: a row of `missing`."""
     index = torch.tensor(rows)
-    found = theirs[index.clamp(min=0)]
-    found[index < 0] = missing
-    ours.copy_(found)
+    values = theirs[index.clamp(min=0)]
+    values[index < 0] = missing
+    ours.copy_(values)
 
 
 def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:
     """The languages that were given, or else those that our own export tells. Raises DragomanError for none."""
-    told = origin.languages if origin is not None and origin.languages else (None, None)
-    src, tgt = src_lang or told[0], tgt_lang or told[1]
+    exported = origin.languages if origin is not None and origin.languages else (None, None)
+    src, tgt = src_lang or exported[0], tgt_lang or exported[1]
     if src is None or tgt is None:
         raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` what it translates", file=folder)
     return src, tgt

@@ -42,12 +42,12 @@ IGNORED = re.compile(r"decoder/alignment_(layer|heads)|decoder/(alibi_use_positi
 
 
 class Variables(Weights):
-    """The tensors of a `model.bin`, some of which are settings."""
+    """The tensors of a `model.bin`. Some of them are settings."""
 
     def __init__(self, kind: str, tensors: dict[str, Tensor]) -> None:
         super().__init__(tensors)
         self.kind = kind
-        self.asked.update(filter(IGNORED.fullmatch, tensors))
+        self.used.update(filter(IGNORED.fullmatch, tensors))
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self:
@@ -130,8 +130,8 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
         if tokenizers.languages is not None:
             languages = tokenizers.languages.codes(*languages)
         return Imported(settings, model, tokenizers, languages)
-    told = config.to_dict(origin)
-    return Imported(settings, model, tokenizers, languages, origin.normalize, told["decoding"], origin.max_src_tokens)
+    decoding = config.to_dict(origin)["decoding"]
+    return Imported(settings, model, tokenizers, languages, origin.normalize, decoding, origin.max_src_tokens)
 
 
 def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
@@ -143,13 +143,13 @@ def _reasons(variables: Variables, described: dict[str, Any]) -> Iterator[str]:
     kinds = {str(one.dtype).removeprefix("torch.") for one in variables.tensors.values() if one.dim() > 1}
     if kinds - {"float32"}:
         yield f"its weights are {', '.join(sorted(kinds))}: convert it without --quantization, and it is exact"
-    for name, wanted, why in (
+    for name, neutral, why in (
         ("encoder/embeddings_merge", 0.0, "several inputs for each token"),
         ("decoder/alibi", 0.0, "ALiBi in the decoder alone"),
         ("encoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
         ("decoder/multi_query_attention", 0.0, "one head of keys in a layout of its own"),
     ):
-        if variables.number(name, wanted) != wanted:
+        if variables.number(name, neutral) != neutral:
             yield f"{name}: {why}"
     if described.get("add_source_bos"):
         yield "add_source_bos: its sources begin with <s>"
@@ -225,7 +225,7 @@ def _matrix(variables: Variables, side: str) -> Tensor:
 
 
 def _layers(variables: Variables, side: str) -> int:
-    numbers = {int(found[1]) for name in variables.tensors if (found := re.match(rf"{side}/layer_(\d+)/", name))}
+    numbers = {int(match[1]) for name in variables.tensors if (match := re.match(rf"{side}/layer_(\d+)/", name))}
     return len(numbers)
 
 
@@ -292,22 +292,22 @@ def _sides(folder: Path, variables: Variables, spm: Sequence[Path], start: str) 
 def _tokens(folder: Path, kind: str, rows: int) -> list[str]:
     for name in (f"{kind}_vocabulary", "shared_vocabulary"):
         if (path := folder / f"{name}.json").exists():
-            found = [str(token) for token in read_json(path, list)]
+            tokens = [str(token) for token in read_json(path, list)]
             break
         if (path := folder / f"{name}.txt").exists():
             try:
-                found = read_bytes(path, MAX_BYTES).decode("utf-8").split("\n")
+                tokens = read_bytes(path, MAX_BYTES).decode("utf-8").split("\n")
             except UnicodeDecodeError as error:
                 raise Error.NOT_UTF8(f"is no UTF-8: {error}", file=path) from error
-            found = found[:-1] if found[-1] == "" else found
+            tokens = tokens[:-1] if tokens[-1] == "" else tokens
             break
     else:
         raise Error.MISSING_FILE(f"has no {kind}_vocabulary.json, .txt or shared_vocabulary", file=folder)
-    if len(found) == rows - 1 and SPECIALS[UNK_ID] not in found:
-        found.append(SPECIALS[UNK_ID])  # OpenNMT-tf has a last row for all that is unknown
-    if len(found) != rows:
-        raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {rows:,} rows", file=path)
-    return found
+    if len(tokens) == rows - 1 and SPECIALS[UNK_ID] not in tokens:
+        tokens.append(SPECIALS[UNK_ID])  # OpenNMT-tf has a last row for all that is unknown
+    if len(tokens) != rows:
+        raise Error.CANNOT_IMPORT(f"{len(tokens):,} tokens, where the model has {rows:,} rows", file=path)
+    return tokens
 
 
 # -- weights -------------------------------------------------------------------------------------------------------

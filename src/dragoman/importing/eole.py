@@ -123,10 +123,10 @@ def _parts(folder: Path) -> list[Path]:
 
 def _section(described: dict[str, Any], name: str) -> dict[str, Any]:
     """A part of config.json that is a table. Raises DragomanError for another thing."""
-    found = described.get(name) or {}
-    if not isinstance(found, dict):
-        raise Error.CANNOT_IMPORT(f"config.json: {name} is {type(found).__name__}, and it has to be a table")
-    return found
+    section = described.get(name) or {}
+    if not isinstance(section, dict):
+        raise Error.CANNOT_IMPORT(f"config.json: {name} is {type(section).__name__}, and it has to be a table")
+    return section
 
 
 # -- settings ------------------------------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ def _settings(
     d_model, heads = src.size(1), whole_number(of_both("heads", 8), "heads")
     d_ff = len(weights.of_shape("encoder.transformer_layers.0.mlp.gate_up_proj.weight", None, d_model))
     for name, size in (("hidden_size", d_model), ("transformer_ff", d_ff)):
-        if (said := of_both(name, size)) != size:
-            reasons.append(f"{name} is {said}, and the weights have {size}")
+        if (stated := of_both(name, size)) != size:
+            reasons.append(f"{name} is {stated}, and the weights have {size}")
     if heads < 1 or d_model % heads or of_both("head_dim", None) not in (None, d_model // heads):
         reasons.append(f"heads: {heads}, of {d_model} features together, are known where they have equal shares")
     activation, norm = str(of_both("mlp_activation_fn", "relu")), str(of_both("layer_norm", "standard"))
@@ -220,19 +220,19 @@ def _bias_reasons(model: dict[str, Any], weights: Weights) -> Iterator[str]:
         setting = next((setting for setting, pattern in BIASES.items() if re.search(pattern, rest)), None)
         if side not in ("encoder", "decoder") or setting is None:
             continue
-        said = {"layer_norm": None, **model, **_section(model, side)}.get(setting)
+        kind = {"layer_norm": None, **model, **_section(model, side)}.get(setting)
         is_there = f"{name.removesuffix('weight')}bias" in weights
-        wanted = said != "rms" if setting == "layer_norm" else said
-        if wanted is not None and bool(wanted) != is_there and not name.endswith("linear_keys.weight"):
-            yield f"{name.removesuffix('weight')}bias: {'it is there' if is_there else 'missing'}, by {setting}: {said}"
+        expected = kind != "rms" if setting == "layer_norm" else kind
+        if expected is not None and bool(expected) != is_there and not name.endswith("linear_keys.weight"):
+            yield f"{name.removesuffix('weight')}bias: {'it is there' if is_there else 'missing'}, by {setting}: {kind}"
 
 
-def _layers(weights: Weights, side: str, said: Any, reasons: list[str]) -> int:
+def _layers(weights: Weights, side: str, layers: Any, reasons: list[str]) -> int:
     numbers = {
-        found[1] for name in weights.tensors if (found := re.match(rf"{side}\.transformer_layers\.(\d+)\.", name))
+        match[1] for name in weights.tensors if (match := re.match(rf"{side}\.transformer_layers\.(\d+)\.", name))
     }
-    if said not in (None, -1, len(numbers)):
-        reasons.append(f"model.{side}.layers is {said}, and the weights have {len(numbers)}")
+    if layers not in (None, -1, len(numbers)):
+        reasons.append(f"model.{side}.layers is {layers}, and the weights have {len(numbers)}")
     return len(numbers)
 
 
@@ -262,26 +262,26 @@ def _table(weights: Weights, side: str) -> Tensor:
 
 def _decoding(described: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The settings of its search, those of its configuration for inference and else its own."""
-    told = _section(described, "inference")
-    penalty = PENALTIES.get(str(told.get("length_penalty", "avg")))
+    inference = _section(described, "inference")
+    penalty = PENALTIES.get(str(inference.get("length_penalty", "avg")))
     known = {"beam_size", "length_penalty", "alpha", "min_length", "n_best", "ban_unk_token", "block_ngram_repeat",
              "max_length_ratio"}  # fmt: skip
     still = {"max_length", "batch_size", "batch_type", "world_size", "gpu_ranks", "verbose", "compute_dtype", "seed"}
-    left = [f"inference.{name}: {value}" for name, value in told.items() if value and name not in known | still]
+    left = [f"inference.{name}: {value}" for name, value in inference.items() if value and name not in known | still]
     if left or penalty is None:
         raise refusal(folder, [f"{one}, which nothing here does" for one in left or ["inference.length_penalty"]])
-    ratio = told.get("max_length_ratio", 2)
+    ratio = inference.get("max_length_ratio", 2)
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not ratio > 0:
         raise refusal(folder, [f"inference.max_length_ratio: {ratio}, where lengths go by the source's"])
     return {
-        "beam_size": told.get("beam_size", 5),
-        "length_penalty": {"type": penalty, **({} if penalty == "none" else {"alpha": told.get("alpha", 1.0)})},
+        "beam_size": inference.get("beam_size", 5),
+        "length_penalty": {"type": penalty, **({} if penalty == "none" else {"alpha": inference.get("alpha", 1.0)})},
         "max_length_ratio": ratio,
         "max_length_extra": max(0, LENGTH_EXTRA - ratio),  # here a source has its `</s>` besides
-        "min_length": told.get("min_length", 0),
-        "n_best": told.get("n_best", 1),
-        "ban_unk": told.get("ban_unk_token", False),
-        "no_repeat_ngram": told.get("block_ngram_repeat", 0),
+        "min_length": inference.get("min_length", 0),
+        "n_best": inference.get("n_best", 1),
+        "ban_unk": inference.get("ban_unk_token", False),
+        "no_repeat_ngram": inference.get("block_ngram_repeat", 0),
     }
 
 
@@ -303,12 +303,12 @@ def _sides(folder: Path, described: dict[str, Any], spm: Sequence[Path], matrice
     [pad] = texts([specials.get("pad_token", "<blank>")], "vocab.json: specials.pad_token")
     tokens = []
     for side, matrix in zip(("src", "tgt"), matrices, strict=False):
-        found = vocabulary.get(side)
-        if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        of_side = vocabulary.get(side)
+        if not isinstance(of_side, list) or not all(isinstance(token, str) for token in of_side):
             raise Error.CANNOT_IMPORT(f"its {side} is no list of tokens", file=path)
-        if len(found) != len(matrix):
-            raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {len(matrix):,} rows", file=path)
-        tokens.append([SPECIALS[PAD_ID] if token == pad else token for token in found])
+        if len(of_side) != len(matrix):
+            raise Error.CANNOT_IMPORT(f"{len(of_side):,} tokens, where the model has {len(matrix):,} rows", file=path)
+        tokens.append([SPECIALS[PAD_ID] if token == pad else token for token in of_side])
     paths = spm or _models(folder, described)
     models: list[bytes | None] = [read_bytes(one, MAX_MODEL_BYTES) for one in paths] or [None]
     src = tokenizer_of(tokens[0], folder, models[0], start)

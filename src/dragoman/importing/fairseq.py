@@ -74,9 +74,9 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
     Raises DragomanError with all the reasons why it cannot be represented exactly.
     """
     described = read_json(folder / FILE, dict)
-    told = texts(described.get("languages"), f"{FILE}: languages")
-    if len(told) == 2:
-        src_lang, tgt_lang = src_lang or told[0], tgt_lang or told[1]
+    codes = texts(described.get("languages"), f"{FILE}: languages")
+    if len(codes) == 2:
+        src_lang, tgt_lang = src_lang or codes[0], tgt_lang or codes[1]
     languages = languages_of(folder, None, src_lang, tgt_lang)
     settings = described.get("settings")
     if not isinstance(settings, dict):
@@ -148,8 +148,8 @@ def _settings(settings: dict[str, Any], weights: Weights, sides: Sides) -> tuple
         reasons.append(f"activation_fn: {activation}, where {', '.join(ACTIVATIONS)} are known")
     d_ff = len(weights.of_shape("encoder.layers.0.fc1.weight", None, src.size(1)))
     for name, size in (("embed_dim", src.size(1)), ("ffn_embed_dim", d_ff)):
-        if (said := of_both(name, size)) != size:
-            reasons.append(f"{name} is {said}, and the weights have {size}")
+        if (stated := of_both(name, size)) != size:
+            reasons.append(f"{name} is {stated}, and the weights have {size}")
     reasons += [
         f"{name.removesuffix('weight')}bias: it is missing"
         for name in weights.tensors
@@ -180,10 +180,10 @@ def _settings(settings: dict[str, Any], weights: Weights, sides: Sides) -> tuple
     }, reasons
 
 
-def _layers(weights: Weights, side: str, told: Any) -> int:
-    numbers = {found[1] for name in weights.tensors if (found := re.match(rf"{side}\.layers\.(\d+)\.", name))}
-    if told != len(numbers):
-        raise Error.MISMATCH(f"{side}.layers is {told}, and the weights have {len(numbers)}")
+def _layers(weights: Weights, side: str, layers: Any) -> int:
+    numbers = {match[1] for name in weights.tensors if (match := re.match(rf"{side}\.layers\.(\d+)\.", name))}
+    if layers != len(numbers):
+        raise Error.MISMATCH(f"{side}.layers is {layers}, and the weights have {len(numbers)}")
     return len(numbers)
 
 
@@ -208,14 +208,14 @@ def _sides(folder: Path, described: dict[str, Any], weights: Weights, spm: Seque
     start = SPECIALS[EOS_ID]
     tokens: list[list[str]] = []
     for side, matrix in zip(("source", "target"), _matrices(weights), strict=False):
-        found = described.get(side)
-        if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        of_side = described.get(side)
+        if not isinstance(of_side, list) or not all(isinstance(token, str) for token in of_side):
             raise Error.CANNOT_IMPORT(f"its {side} is no list of tokens", file=folder / FILE)
-        if len(found) != len(matrix):
-            raise Error.CANNOT_IMPORT(f"{len(found):,} tokens of {side}, where the model has {len(matrix):,} rows")
-        if any(token.endswith("@@") for token in found):
+        if len(of_side) != len(matrix):
+            raise Error.CANNOT_IMPORT(f"{len(of_side):,} tokens of {side}, where the model has {len(matrix):,} rows")
+        if any(token.endswith("@@") for token in of_side):
             raise refusal(folder, ["its vocabulary has pieces of subword-nmt (@@), which are not cut here"])
-        tokens.append(found)
+        tokens.append(of_side)
     if languages_in(folder, tokens[0]) is not None:
         raise refusal(folder, ["its dictionary has languages, and nothing says where they stand"])
     models: list[bytes | None] = [read_bytes(path, MAX_MODEL_BYTES) for path in spm] or [None]

@@ -73,19 +73,19 @@ FAMILIES = {
 
 def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
     """Read a folder. Raises DragomanError with all the reasons why it cannot be represented exactly."""
-    told, path = read_search(folder)
-    described = _described(folder, told, path)
+    generation, path = read_search(folder)
+    described = _described(folder, generation, path)
     tensors = Weights(read_tensors(folder, described))
     origin = read_origin(folder)
     languages = languages_of(folder, origin, src_lang, tgt_lang)
     sides = (
-        _sides(folder, described, told.get("forced_bos_token_id"), languages)
+        _sides(folder, described, generation.get("forced_bos_token_id"), languages)
         if origin is None
         else _own_sides(folder, described, tensors, origin, languages)
     )
     settings, reasons = _settings(described, tensors, sides, BASE if origin is None else origin.position_base)
     spoken = sides.tokenizers.languages
-    decoding, refused = search(told, path, sides.ids, len(spoken.tgt_before) if spoken else 0)
+    decoding, refused = search(generation, path, sides.ids, len(spoken.tgt_before) if spoken else 0)
     if reasons := [*of_model(folder), *reasons, *refused]:
         raise refusal(folder, reasons)
     model = cast(Transformer, build_model(settings, sides.tokenizers).eval())
@@ -103,7 +103,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _described(folder: Path, told: dict[str, Any], path: Path) -> Any:
+def _described(folder: Path, generation: dict[str, Any], path: Path) -> Any:
     """Its config, with the library's defaults for what it does not say; the library has read the search's as well."""
     kind = read_json(folder / "config.json", dict).get("model_type")
     if kind not in FAMILIES:
@@ -114,7 +114,7 @@ def _described(folder: Path, told: dict[str, Any], path: Path) -> Any:
     with quietly(), _reported(folder / "config.json"):
         described = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     with quietly(), _reported(path):
-        transformers.GenerationConfig.from_dict(dict(told))
+        transformers.GenerationConfig.from_dict(dict(generation))
     return described
 
 
@@ -208,15 +208,15 @@ def _sides(folder: Path, described: Any, forced: int | None, languages: tuple[st
 
 
 def _ids(described: Any) -> dict[str, int]:
-    found = {
+    ids = {
         "pad": described.pad_token_id,
         "eos": described.eos_token_id,
         "start": described.decoder_start_token_id,
     }
-    for name, value in found.items():
+    for name, value in ids.items():
         if not isinstance(value, int) or not 0 <= value < described.vocab_size:
             raise Error.CANNOT_IMPORT(f"config.json: {value} is no id for {name}")
-    return found
+    return ids
 
 
 def _table(path: Path) -> dict[str, int]:
@@ -250,12 +250,12 @@ def _marian(folder: Path, described: Any, languages: tuple[str, str]) -> Sides:
     if not described.share_encoder_decoder_embeddings:
         path = folder / "target_vocab.json"
         tgt_table, tgt_size = _table(path), described.decoder_vocab_size
-    found = []
+    sides = []
     for of_side, size in ((table, described.vocab_size), (tgt_table, tgt_size)):
         entries = Entries(_named(of_side, size, path), unk=of_side["<unk>"], **_ids(described))
         rows, never = entries.rows([])
-        found.append((rows, entries.names(rows), never))
-    (src_rows, src_names, never), (tgt_rows, tgt_names, _) = found
+        sides.append((rows, entries.names(rows), never))
+    (src_rows, src_names, never), (tgt_rows, tgt_names, _) = sides
     src, tgt = _pieces(src_names, folder / "source.spm"), _pieces(tgt_names, folder / "target.spm")
     tags = {piece[2:-2]: piece for piece in src_names if re.fullmatch(">>.+<<", piece)}
     # A model with one target may have a tag in its vocabulary that it never saw.
@@ -302,8 +302,8 @@ def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, 
     if tags:
         start_is_tag = ids["start"] in added.values() and theirs.convert_ids_to_tokens(ids["start"]) in tags
         if start_is_tag and ids["start"] != added[languages[1]]:
-            said = theirs.convert_ids_to_tokens(ids["start"])
-            raise Error.MISSING_OPTION(f"its translations begin with {said}", f"give `tgt_lang` {said}")
+            start = theirs.convert_ids_to_tokens(ids["start"])
+            raise Error.MISSING_OPTION(f"its translations begin with {start}", f"give `tgt_lang` {start}")
         forced = None if start_is_tag else added[languages[1]]
         first = frozenset() if start_is_tag else frozenset(map(added.__getitem__, tags))
     entries = Entries(
@@ -315,22 +315,22 @@ def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, 
     rows, never = entries.rows(read)
     tokenizer = HubTokenizer(HubConfig(vocab_size=size), theirs.backend_tokenizer.to_str().encode(), rows)
 
-    def told(index: int, stands_for: str) -> str:
+    def name_of(index: int, stands_for: str) -> str:
         """The name of an id in a frame."""
         is_language = tags and index == added[languages[0 if stands_for == SRC else 1]]
         return stands_for if is_language else tokenizer.piece_of(index)
 
-    after = [told(index, SRC) for index in frame[end + 1 :]]
+    after = [name_of(index, SRC) for index in frame[end + 1 :]]
     spoken = replace(
         spoken,
-        src_before=[told(index, SRC) for index in frame[:end]],
+        src_before=[name_of(index, SRC) for index in frame[:end]],
         src_after=[SPECIALS[EOS_ID], *after] if after else [],
-        tgt_before=[] if forced is None else [told(forced, TGT)],
+        tgt_before=[] if forced is None else [name_of(forced, TGT)],
     )
     is_framed = spoken.src_before or spoken.src_after or spoken.tgt_before
     pair = TokenizerPair(tokenizer, tokenizer, True, spoken if is_framed else None)
-    said = Ids(entries.pad, entries.unk, entries.start, entries.eos, first)
-    return Sides(pair, languages, rows, rows, never, said, src_end=not after)
+    special_ids = Ids(entries.pad, entries.unk, entries.start, entries.eos, first)
+    return Sides(pair, languages, rows, rows, never, special_ids, src_end=not after)
 
 
 # -- settings and weights ------------------------------------------------------------------------------------------

@@ -105,11 +105,11 @@ class Ids(NamedTuple):
 def of_model(folder: Path) -> list[str]:
     """Reasons to refuse that config.json gives by its keys alone."""
     path = folder / "config.json"
-    told = read_json(path, dict)
+    settings = read_json(path, dict)
     known = MODEL_TAKEN | MODEL_UNUSED
     searches = SEARCH_TAKEN | SEARCH_UNUSED | SEARCH_NEUTRAL.keys()  # of versions that had no other file for them
     return [
-        *_unknown({name: value for name, value in told.items() if name not in searches}, known, MODEL_NEUTRAL, path)
+        *_unknown({name: value for name, value in settings.items() if name not in searches}, known, MODEL_NEUTRAL, path)
     ]
 
 
@@ -123,9 +123,9 @@ def read_search(folder: Path) -> tuple[dict[str, Any], Path]:
 
 
 def _unknown(
-    told: Mapping[str, Any], known: frozenset[str], neutral: Mapping[str, tuple[Any, ...]], path: Path
+    settings: Mapping[str, Any], known: frozenset[str], neutral: Mapping[str, tuple[Any, ...]], path: Path
 ) -> Iterator[str]:
-    for name, value in told.items():
+    for name, value in settings.items():
         if value is None or name in known or (name in neutral and value in neutral[name]):
             continue
         yield f"{path.name}: {name}: {_shown(value)} {'changes' if name in neutral else 'may change'} what it computes"
@@ -135,15 +135,15 @@ def _shown(value: Any) -> str:
     return text if len(text := repr(value)) <= 40 else f"{text[:40]}..."
 
 
-def search(told: Mapping[str, Any], path: Path, ids: Ids, given: int) -> tuple[dict[str, Any], list[str]]:
+def search(generation: Mapping[str, Any], path: Path, ids: Ids, given: int) -> tuple[dict[str, Any], list[str]]:
     """Our settings of the search that `generate` makes of theirs, and reasons why they are not the whole truth.
 
     `given`: the number of tokens that a translation begins with whatever the model says.
     """
-    told = {name: value for name, value in told.items() if value is not None}
-    reasons = [*_unknown(told, SEARCH_TAKEN | SEARCH_UNUSED, SEARCH_NEUTRAL, path)]
+    generation = {name: value for name, value in generation.items() if value is not None}
+    reasons = [*_unknown(generation, SEARCH_TAKEN | SEARCH_UNUSED, SEARCH_NEUTRAL, path)]
     taken: dict[str, Any] = {}
-    parts = (_beam(told, ids), _lengths(told, given), _bans(told, ids), _ids(told, ids))
+    parts = (_beam(generation, ids), _lengths(generation, given), _bans(generation, ids), _ids(generation, ids))
     for name, value in (pair for part in parts for pair in part):
         if isinstance(value, Refused):
             reasons.append(f"{path.name}: {name}: {value}")
@@ -160,21 +160,21 @@ Parts = Iterator[tuple[str, Any]]
 """Settings of ours with their values, or theirs with the `Refused`."""
 
 
-def _number(told: Mapping[str, Any], name: str, default: float, least: float, kind: type = int) -> Any:
-    value = told.get(name, default)
+def _number(generation: Mapping[str, Any], name: str, default: float, least: float, kind: type = int) -> Any:
+    value = generation.get(name, default)
     kinds = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value < float("inf"):
         return Refused(f"{_shown(value)} is no number from {least:g} on")
     return kind(value)
 
 
-def _beam(told: Mapping[str, Any], ids: Ids) -> Parts:
-    beam = _number(told, "num_beams", 1, 1)
+def _beam(generation: Mapping[str, Any], ids: Ids) -> Parts:
+    beam = _number(generation, "num_beams", 1, 1)
     yield ("num_beams", beam) if isinstance(beam, Refused) else ("beam_size", beam)
-    alpha = _number(told, "length_penalty", 1.0, 0.0, float)
-    if isinstance(candidates := _number(told, "top_k", 50, -1, float), Refused):  # of sampling, and compared always
-        yield "top_k", candidates
-    stopping = told.get("early_stopping", False)
+    alpha = _number(generation, "length_penalty", 1.0, 0.0, float)
+    if isinstance(top_k := _number(generation, "top_k", 50, -1, float), Refused):  # of sampling, and compared always
+        yield "top_k", top_k
+    stopping = generation.get("early_stopping", False)
     if not isinstance(stopping, bool | str) or stopping not in STOPPING:
         yield "early_stopping", Refused(f"{_shown(stopping)} is none of {', '.join(map(str, STOPPING))}")
     elif beam != 1:
@@ -183,13 +183,13 @@ def _beam(told: Mapping[str, Any], ids: Ids) -> Parts:
         yield "length_penalty", Refused(f"{alpha}; ours favours no short translations")
     elif beam != 1:
         yield "length_penalty", {"type": "average", "alpha": alpha} if alpha else {"type": "none"}
-    returned = _number(told, "num_return_sequences", 1, 1)
+    returned = _number(generation, "num_return_sequences", 1, 1)
     yield "num_return_sequences" if isinstance(returned, Refused) else "n_best", returned
-    ngram = _number(told, "no_repeat_ngram_size", 0, 0)
+    ngram = _number(generation, "no_repeat_ngram_size", 0, 0)
     if ngram == 1 and ids.start == ids.eos:
         ngram = Refused("1, where a translation begins with </s>: it would never end")
     yield "no_repeat_ngram_size" if isinstance(ngram, Refused) else "no_repeat_ngram", ngram
-    penalty = _number(told, "repetition_penalty", 1.0, 1.0, float)
+    penalty = _number(generation, "repetition_penalty", 1.0, 1.0, float)
     if penalty != 1.0 and beam == 1:
         penalty = Refused(f"{penalty}: a greedy search there scales logits where ours scales log probabilities")
     elif penalty != 1.0 and ids.start == ids.eos:
@@ -197,37 +197,37 @@ def _beam(told: Mapping[str, Any], ids: Ids) -> Parts:
     yield "repetition_penalty", penalty
 
 
-def _lengths(told: Mapping[str, Any], given: int) -> Parts:
+def _lengths(generation: Mapping[str, Any], given: int) -> Parts:
     """Theirs counts what a translation begins with; ours leaves out `<s>`, and from the longest the tags."""
-    name = "max_new_tokens" if "max_new_tokens" in told else "max_length"
-    if name in told:
-        longest = _number(told, name, 0, 0)
+    name = "max_new_tokens" if "max_new_tokens" in generation else "max_length"
+    if name in generation:
+        longest = _number(generation, name, 0, 0)
         if not isinstance(longest, Refused):
             longest -= given + (name == "max_length")
-            longest = longest if longest >= 1 else Refused(f"{told[name]} leaves no token for a translation")
+            longest = longest if longest >= 1 else Refused(f"{generation[name]} leaves no token for a translation")
         if isinstance(longest, Refused):
             yield name, longest
         else:
             yield from (("max_length_ratio", 0.0), ("max_length_extra", longest))
-    name = "min_new_tokens" if "min_new_tokens" in told else "min_length"
-    shortest = _number(told, name, 0, 0)
+    name = "min_new_tokens" if "min_new_tokens" in generation else "min_length"
+    shortest = _number(generation, name, 0, 0)
     if isinstance(shortest, Refused):
         yield name, shortest
     else:
         yield "min_length", max(0, shortest - (name == "min_length"))
 
 
-def _bans(told: Mapping[str, Any], ids: Ids) -> Parts:
+def _bans(generation: Mapping[str, Any], ids: Ids) -> Parts:
     """`<pad>` and `<s>` are never written here, and `<unk>` need not be; other tokens are free."""
     never = {ids.pad, ids.start} - {ids.eos}
     free = {"bad_words_ids": {*never, ids.unk}, "suppress_tokens": {*never, ids.unk}, "begin_suppress_tokens": never}
-    single = told.get("bad_words_ids", [[ids.eos]])
+    single = generation.get("bad_words_ids", [[ids.eos]])
     if not isinstance(single, list) or not single or not all(isinstance(item, list) and item for item in single):
         yield "bad_words_ids", Refused(f"{_shown(single)} is no list of lists of ids")
         single = []
     words = [item for item in single if item != [ids.eos]]  # which it leaves out
     banned = {"bad_words_ids": [item[0] if len(item) == 1 else item for item in words]}
-    banned |= {name: told.get(name, []) for name in ("suppress_tokens", "begin_suppress_tokens")}
+    banned |= {name: generation.get(name, []) for name in ("suppress_tokens", "begin_suppress_tokens")}
     for name, values in banned.items():
         if not isinstance(values, list):
             yield name, Refused(f"{_shown(values)} is no list of ids")
@@ -237,19 +237,19 @@ def _bans(told: Mapping[str, Any], ids: Ids) -> Parts:
             yield "ban_unk", True
 
 
-def _ids(told: Mapping[str, Any], ids: Ids) -> Parts:
-    start = told.get("decoder_start_token_id", told.get("bos_token_id"))
-    for name, value, wanted in (
-        ("eos_token_id", told.get("eos_token_id"), (ids.eos, [ids.eos])),
+def _ids(generation: Mapping[str, Any], ids: Ids) -> Parts:
+    start = generation.get("decoder_start_token_id", generation.get("bos_token_id"))
+    for name, value, allowed in (
+        ("eos_token_id", generation.get("eos_token_id"), (ids.eos, [ids.eos])),
         ("decoder_start_token_id", start, (ids.start,)),
-        ("pad_token_id", told.get("pad_token_id"), (ids.pad, None)),
-        ("forced_eos_token_id", told.get("forced_eos_token_id"), (ids.eos, [ids.eos], None)),
+        ("pad_token_id", generation.get("pad_token_id"), (ids.pad, None)),
+        ("forced_eos_token_id", generation.get("forced_eos_token_id"), (ids.eos, [ids.eos], None)),
     ):
-        if repr(value) not in map(repr, wanted):  # False is no 0, which may be </s>
-            yield name, Refused(f"{_shown(value)}, where the model has {_shown(wanted[0])}")
-    if type(begin := told.get("bos_token_id", 0)) is not int:
+        if repr(value) not in map(repr, allowed):  # False is no 0, which may be </s>
+            yield name, Refused(f"{_shown(value)}, where the model has {_shown(allowed[0])}")
+    if type(begin := generation.get("bos_token_id", 0)) is not int:
         yield "bos_token_id", Refused(f"{_shown(begin)} is no id")
-    first = told.get("forced_bos_token_id")
+    first = generation.get("forced_bos_token_id")
     if first is not None and first not in [*ids.first]:
         yield "forced_bos_token_id", Refused(f"{_shown(first)}: no translation of this model begins with it here")
 

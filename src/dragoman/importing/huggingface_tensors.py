@@ -50,7 +50,7 @@ def read_tensors(folder: Path, described: Any) -> dict[str, Tensor]:
     stored = [entry for path in _files(folder) for entry in header(path)]
     for side in ("encoder", "decoder"):  # a wrong number would be built, module by module
         pattern = re.compile(rf"(?:model\.)?{side}\.layers\.(\d+)\.")
-        numbers = {found[1] for entry in stored if (found := pattern.match(entry.name))}
+        numbers = {match[1] for entry in stored if (match := pattern.match(entry.name))}
         if (layers := getattr(described, f"{side}_layers")) != len(numbers):
             raise Error.MISMATCH(
                 f"{side}_layers is {layers}, and the weights have {len(numbers)}", file=folder / "config.json"
@@ -90,7 +90,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _expected(described: Any) -> Expected:
-    """Raises DragomanError for sizes of which there is no model."""
+    """The tensors of the library's model. Raises DragomanError for sizes that no model can have."""
     transformers = transformers_library()
     try:
         with quietly(), torch.device("meta"):
@@ -109,32 +109,32 @@ def _expected(described: Any) -> Expected:
 
 def _named(stored: list[Stored], expected: Expected) -> tuple[dict[str, Stored], list[str]]:
     """The file's tensors by the library's names, and what is wrong with them."""
-    found: dict[str, Stored] = {}
+    by_name: dict[str, Stored] = {}
     reasons = []
     for entry in sorted(stored, key=lambda entry: entry.name):
         name = entry.name if entry.name in expected.shapes else PREFIX + entry.name
         if name not in expected.shapes:
             if not any(re.search(pattern, entry.name) for pattern in expected.ignored):
                 reasons.append(f"{entry.name}: nothing here has its part")
-        elif name in found:
+        elif name in by_name:
             reasons.append(f"{entry.name}: it is there twice")
         elif entry.shape != expected.shapes[name]:
             reasons.append(f"{entry.name}: it is {entry.shape}, and by config.json {expected.shapes[name]}")
         elif entry.dtype not in DTYPES:
             reasons.append(f"{entry.name}: its numbers are {entry.dtype}, and {', '.join(DTYPES)} are read")
         else:
-            found[name] = entry
+            by_name[name] = entry
             continue
-        found.setdefault(name, entry)
-    return found, reasons
+        by_name.setdefault(name, entry)
+    return by_name, reasons
 
 
-def _missing(found: Mapping[str, Stored], expected: Expected) -> list[str]:
-    there = {expected.tied.get(name, name) for name in found}
+def _missing(named: Mapping[str, Stored], expected: Expected) -> list[str]:
+    there = {expected.tied.get(name, name) for name in named}
     return [
         f"the weights have no {name}"
         for name in expected.shapes
-        if name not in found and expected.tied.get(name, name) not in there and name not in expected.computed
+        if name not in named and expected.tied.get(name, name) not in there and name not in expected.computed
     ]
 
 

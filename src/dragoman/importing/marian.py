@@ -110,8 +110,8 @@ def _config(folder: Path) -> dict[str, Any]:
 
 def _names(described: dict[str, Any], key: str) -> list[str]:
     """File names that an option has, whatever folder they were in."""
-    found = described.get(key, [])
-    return [Path(str(one)).name for one in (found if isinstance(found, list) else [found])]
+    names = described.get(key, [])
+    return [Path(str(one)).name for one in (names if isinstance(names, list) else [names])]
 
 
 def _model(folder: Path, described: dict[str, Any]) -> Path:
@@ -206,14 +206,14 @@ def _shape(options: dict[str, Any], weights: Weights, path: Path) -> Shape:
         raise Error.CANNOT_IMPORT(f"its options lack a size, or it is no number: {error}", file=path) from error
     naming = _naming(options)
     first = naming.names("model.encoder.layers.0.fc1", nn.Linear(1, 1))[0]
-    found = {
+    sizes = {
         "dim-vocabs": (vocab_sizes, tuple(len(_embedding(weights, options, side)) for side in ("encoder", "decoder"))),
         "dim-emb": (d_model, _embedding(weights, options, "encoder").size(-1)),
         "transformer-dim-ffn": (d_ff, weights[first].size(-1)),
     }
-    for name, (told, there) in found.items():
-        if told != there:
-            raise Error.MISMATCH(f"{name} is {told}, and the arrays have {there}", file=path)
+    for name, (stated, there) in sizes.items():
+        if stated != there:
+            raise Error.MISMATCH(f"{name} is {stated}, and the arrays have {there}", file=path)
     for depth, side in zip(depths, ("encoder", "decoder"), strict=True):
         last = naming.names(f"model.{side}.layers.{depth - 1}.fc1", nn.Linear(1, 1))[0]
         if depth < 1 or depth > len(weights.tensors) or last not in weights:
@@ -232,10 +232,10 @@ def _naming(options: dict[str, Any]) -> Naming:
 
 def _embedding(weights: Weights, options: dict[str, Any], side: str) -> Tensor:
     joint = options.get("tied-embeddings-all") or options.get("tied-embeddings-src")
-    found = weights["Wemb" if joint else f"{side}_Wemb"]
-    if found.dim() != 2:
+    matrix = weights["Wemb" if joint else f"{side}_Wemb"]
+    if matrix.dim() != 2:
         raise Error.CANNOT_IMPORT("its embeddings are no matrix")
-    return found
+    return matrix
 
 
 def _output(weights: Weights, options: dict[str, Any]) -> Tensor:
@@ -294,24 +294,24 @@ def _settings(
 
 def _decoding(described: dict[str, Any]) -> dict[str, Any]:
     """Our settings of the search that `decoder.yml` describes."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     numbers = {
         name: float(value)
         for name in ("beam-size", "normalize", "word-penalty", "max-length-factor")
         if isinstance(value := described.get(name), int | float) and not isinstance(value, bool) and value >= 0
     }
     if numbers.get("beam-size", 0.0) >= 1:
-        found["beam_size"] = int(numbers["beam-size"])
+        settings["beam_size"] = int(numbers["beam-size"])
     if "normalize" in numbers:
         alpha = numbers["normalize"]
-        found["length_penalty"] = {"type": "average", "alpha": alpha} if alpha else {"type": "none"}
+        settings["length_penalty"] = {"type": "average", "alpha": alpha} if alpha else {"type": "none"}
     if "word-penalty" in numbers:
-        found["word_penalty"] = numbers["word-penalty"]
+        settings["word_penalty"] = numbers["word-penalty"]
     if "max-length-factor" in numbers:
-        found |= {"max_length_ratio": numbers["max-length-factor"], "max_length_extra": 0}
+        settings |= {"max_length_ratio": numbers["max-length-factor"], "max_length_extra": 0}
     if described.get("allow-unk") is True:
-        found["ban_unk"] = False
-    return found
+        settings["ban_unk"] = False
+    return settings
 
 
 # -- vocabularies --------------------------------------------------------------------------------------------------
@@ -356,8 +356,8 @@ def _vocabularies(folder: Path, described: dict[str, Any]) -> list[Path]:
     """The vocabularies of source and target."""
     paths = [folder / name for name in _names(described, "vocabs")]
     if not paths:
-        found = sorted(folder.glob("*vocab*.spm")) or sorted(folder.glob("*vocab*.y*ml"))
-        paths = found * 2 if len(found) == 1 else found
+        files = sorted(folder.glob("*vocab*.spm")) or sorted(folder.glob("*vocab*.y*ml"))
+        paths = files * 2 if len(files) == 1 else files
     if len(paths) != 2:
         raise Error.CANNOT_IMPORT(
             f"has {len(paths)} vocabularies, and source and target need one each",
@@ -376,12 +376,12 @@ def _tokens(path: Path, size: int) -> list[str]:
         empty = PiecesTokenizer(
             PiecesConfig(vocab_size=5), Vocabulary(["-"]), read_bytes(path, MAX_MODEL_BYTES), str(path)
         )
-        found = dict(enumerate(empty.model_pieces()))
+        tokens = dict(enumerate(empty.model_pieces()))
     else:
-        found = yaml_rows(path)
-    if not found or min(found) < 0 or max(found) >= size:
-        raise Error.CANNOT_IMPORT(f"{len(found):,} tokens, where the model has {size:,} rows", file=path)
-    return [found.get(row, f"<{row}>") for row in range(size)]
+        tokens = yaml_rows(path)
+    if not tokens or min(tokens) < 0 or max(tokens) >= size:
+        raise Error.CANNOT_IMPORT(f"{len(tokens):,} tokens, where the model has {size:,} rows", file=path)
+    return [tokens.get(row, f"<{row}>") for row in range(size)]
 
 
 # -- weights -------------------------------------------------------------------------------------------------------
@@ -409,5 +409,5 @@ def _fill(model: Transformer, weights: Weights, sides: Sides, options: dict[str,
         theirs = weights[one.name]
         one.ours.copy_(theirs.T if one.ours.dim() == 2 else theirs.flatten())
     for name, theirs in weights.tensors.items():  # the biases of RMSNorms, which have none here
-        if "norm->bias" in name and name not in weights.asked and not theirs.any():
+        if "norm->bias" in name and name not in weights.used and not theirs.any():
             weights.get(name)

@@ -57,10 +57,10 @@ def import_adapter(folder: Path, run: Path, base: Path) -> Path:
     known = {target.theirs: target for target in targets(model)}
     weights = _factors(checkpoint.load_group(folder, WEIGHTS.removesuffix(".safetensors")), known, model, folder)
     layers = adapter.layers(weights, checkpoint.shapes(model), str(folder / WEIGHTS))
-    wanted = _wanted(settings, weights, layers, [target.ours for target in known.values()], folder)
-    recipe = replace(cast(Any, recipes.of_run(base)), run_dir=str(run), init_from=str(base), adapter=wanted)
+    lora = _lora_settings(settings, weights, layers, [target.ours for target in known.values()], folder)
+    recipe = replace(cast(Any, recipes.of_run(base)), run_dir=str(run), init_from=str(base), adapter=lora)
     with writing(run):
-        write_run(run, recipe, weights, "imported", str(folder), state=facts(wanted, chosen))
+        write_run(run, recipe, weights, "imported", str(folder), state=facts(lora, chosen))
         shutil.copytree(base / TOKENIZER, run / TOKENIZER)
         copy_links(base, run)
     return run
@@ -70,12 +70,12 @@ def _reasons(settings: dict[str, Any]) -> list[str]:
     """Why a config is of something else than a LoRA adapter of linear layers."""
     if settings.get("peft_type") != "LORA":
         return [f"peft_type: {settings.get('peft_type')} is no LORA"]
-    asked = {key: value for key, value in settings.items() if key not in SAYS_NOTHING and value not in NOTHING}
+    unknown = {key: value for key, value in settings.items() if key not in SAYS_NOTHING and value not in NOTHING}
     if settings.get("bias", "none") != "none":
-        asked["bias"] = settings["bias"]
+        unknown["bias"] = settings["bias"]
     if settings.get("init_lora_weights", True) not in PLAIN_STARTS:
-        asked["init_lora_weights"] = settings["init_lora_weights"]
-    return [f"{key}: {str(value)[:60]} is not known here" for key, value in asked.items()]
+        unknown["init_lora_weights"] = settings["init_lora_weights"]
+    return [f"{key}: {str(value)[:60]} is not known here" for key, value in unknown.items()]
 
 
 NOTHING: tuple[Any, ...] = (None, False, {}, [], "", 0)
@@ -85,7 +85,7 @@ def _factors(
     tensors: dict[str, Tensor], known: dict[str, Target], model: Transformer, folder: Path
 ) -> dict[str, Tensor]:
     """The tensors by our names. Raises DragomanError for those that are no factor of a layer of the model."""
-    found, reasons, back = {}, [], order(model).argsort()
+    factors, reasons, back = {}, [], order(model).argsort()
     for name, tensor in tensors.items():
         matched = TENSOR.fullmatch(name)
         layer = matched[1] if matched else ""
@@ -97,15 +97,15 @@ def _factors(
             continue
         dimension = 1 if matched[2] == "A" else 0
         moved = target.reads == (matched[2] == "A") and tensor.dim() == 2 and tensor.size(dimension) == len(back)
-        found[f"{target.ours}.lora_{matched[2]}.weight"] = (
+        factors[f"{target.ours}.lora_{matched[2]}.weight"] = (
             tensor.index_select(dimension, back) if moved else tensor
         ).float()
-    if reasons or not found:
+    if reasons or not factors:
         raise refusal(folder, reasons or ["it holds no tensors"])
-    return found
+    return factors
 
 
-def _wanted(
+def _lora_settings(
     settings: dict[str, Any], weights: dict[str, Tensor], layers: list[str], known: list[str], folder: Path
 ) -> LoraConfig:
     """The settings of the adapter. Raises DragomanError where they contradict the tensors."""
@@ -115,13 +115,13 @@ def _wanted(
         raise refusal(folder, [f"target_modules: {name} names no layer of the model" for name in lacking])
     try:
         given = {key: settings[key] for key in SETTINGS if key in settings}
-        wanted = LoraConfig(**given, target_modules=short_names(layers, known))
+        lora = LoraConfig(**given, target_modules=short_names(layers, known))
     except (TypeError, ValueError, DragomanError) as error:
         raise Error.CANNOT_IMPORT(f"{' '.join(str(error).split())[:200]}", file=folder / CONFIG) from error
     ranks = {weights[name + adapter.A].size(0) for name in layers}
-    if ranks != {wanted.r}:
-        raise refusal(folder, [f"r: {wanted.r}, and the factors have {', '.join(map(str, sorted(ranks)))}"])
-    return wanted
+    if ranks != {lora.r}:
+        raise refusal(folder, [f"r: {lora.r}, and the factors have {', '.join(map(str, sorted(ranks)))}"])
+    return lora
 
 
 PARTS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")

@@ -37,17 +37,17 @@ def header(path: Path) -> list[Stored]:
 def loaded(named: Mapping[str, Stored], infinite: Collection[str] = ()) -> tuple[dict[str, Tensor], list[str]]:
     """(The tensors by the given names, why some are not held exactly). `infinite`: those that may have minus infinity,
     as the bias of a piece that is never written."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     reasons = []
     for path in sorted({entry.file for entry in named.values()}):
         with safe_open(path, framework="pt") as file:
             for name, entry in named.items():
                 if entry.file == path:
                     tensor = file.get_tensor(entry.name)
-                    found[name] = tensor.float()
-                    problems = _problems(tensor, found[name], name in infinite)
+                    tensors[name] = tensor.float()
+                    problems = _problems(tensor, tensors[name], name in infinite)
                     reasons += [f"{entry.name}: {problem}" for problem in problems]
-    return found, reasons
+    return tensors, reasons
 
 
 def _problems(tensor: Tensor, ours: Tensor, infinite: bool) -> Iterator[str]:

@@ -35,12 +35,12 @@ class Sides(NamedTuple):
 
 
 def languages_in(folder: Path, tokens: Sequence[str]) -> LanguageTags | None:
-    """The languages that tokens of a vocabulary tell the model; None: there are none, or one that it never needed.
+    """The languages that tokens of a vocabulary tell the model; None for none, or for a single language.
 
-    Raises DragomanError for those of which nothing says where they stand.
+    Raises DragomanError for languages where nothing says where their tokens stand.
     """
     for pattern, frame in FRAMES.items():
-        tags = {found[1]: token for token in tokens if (found := re.fullmatch(pattern, token))}
+        tags = {match[1]: token for token in tokens if (match := re.fullmatch(pattern, token))}
         if len(tags) > 1 and frame is None:
             raise Error.CANNOT_IMPORT(
                 f"its vocabulary has languages ({', '.join(list(tags)[:3])} ...), and nothing says where they stand",

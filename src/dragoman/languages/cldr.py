@@ -52,16 +52,16 @@ def multipliers(code: str) -> dict[str, int]:
     (1000000, 100000, 10000, 1000000)
     """
     locale = babel_locale(code)
-    found: dict[str, int] = {}
+    factors: dict[str, int] = {}
     if locale is None:
-        return found
+        return factors
     for kind in ("short", "long"):
         for patterns in locale.compact_decimal_formats[kind].values():
             for size, pattern in patterns.items():
                 match = re.fullmatch(r"(0+)\s*([^\d\s]+)", pattern.pattern.replace("'", ""))
                 if match:
-                    found[match[2]] = int(size) // 10 ** (len(match[1]) - 1)
-    return found
+                    factors[match[2]] = int(size) // 10 ** (len(match[1]) - 1)
+    return factors
 
 
 UNITS = {
@@ -87,8 +87,8 @@ def unit_forms(unit: str, code: str) -> tuple[str, ...]:
     """
     codes = [name for name in UNITS[unit].split() if name.isupper()]
     signs = [unit, *codes, *filter(None, _OTHERS.get(unit, "").split("|"))]
-    found = (form for name in unit_names(unit, code) for form in _beginnings(name.lower()))
-    return tuple({*map(str.lower, signs), *found})
+    forms = (form for name in unit_names(unit, code) for form in _beginnings(name.lower()))
+    return tuple({*map(str.lower, signs), *forms})
 
 
 def unit_names(unit: str, code: str) -> Iterator[str]:

@@ -49,12 +49,12 @@ def parsed(code: str) -> Code:
     alias = others.get(whole) or others.get(first) or str(get_global("language_aliases").get(first, first))
     language, *own = alias.split("_")
     rest = [] if whole in others else parts[1:]
-    found = _with_subtags(language, rest)
+    tag = _with_subtags(language, rest)
     for subtag in own:  # what the alias says is so, where the code itself does not say otherwise
-        found = found._replace(
-            **({"script": found.script or subtag} if len(subtag) == 4 else {"region": found.region or subtag})
+        tag = tag._replace(
+            **({"script": tag.script or subtag} if len(subtag) == 4 else {"region": tag.region or subtag})
         )
-    return found
+    return tag
 
 
 def _with_subtags(language: str, parts: list[str]) -> Code:
@@ -99,10 +99,10 @@ def is_known(code: str) -> bool:
     >>> [is_known(code) for code in ("zho_Hans", "zh-yue", "fuv_Latn", "pt_BR", "src", "tgt", "txt", "de-en")]
     [True, True, True, True, False, False, False, False]
     """
-    found = parsed(code)
-    if found.rest:
+    tag = parsed(code)
+    if tag.rest:
         return False
-    return found.language in _languages() or bool(found.script and len(found.language) == 3)
+    return tag.language in _languages() or bool(tag.script and len(tag.language) == 3)
 
 
 def language_of(code: str) -> str:
@@ -198,8 +198,8 @@ _LIKELY = {"tl": "fil", "tw": "ak"}
 
 
 @functools.lru_cache(4096)
-def nearness(code: str, wanted: str) -> int:
-    """The degree to which text in language `code` serves where another one is wanted: 3 of the same region, 2 of the
+def nearness(code: str, target: str) -> int:
+    """The degree to which text in language `code` serves where `target` is wanted: 3 of the same region, 2 of the
     same standard, or a region is not named, 1 another standard of the language, 0 another language or script.
 
     A script that is wanted is had, as is one that `code` names; `zh` alone is simplified. Regions of one standard
@@ -208,16 +208,16 @@ def nearness(code: str, wanted: str) -> int:
     >>> [nearness(*pair.split()) for pair in ("pt-AO pt-PT", "pt-PT pt-BR", "zh-TW zh-HK", "zh-Hans zh-TW", "zh zh-TW")]
     [2, 1, 1, 0, 0]
     """
-    there, want = parsed(code), parsed(wanted)
-    if language_of(code) != language_of(wanted):
+    there, want = parsed(code), parsed(target)
+    if language_of(code) != language_of(target):
         return 0
-    if not _in_one_script(code, wanted):
+    if not _in_one_script(code, target):
         return int(not ((want.script or want.region) and (there.script or there.region or is_chinese(code))))
     if there.variant != want.variant:
         return 1
     if there.region == want.region:
         return 3
-    return 2 if not (there.region and want.region) or _standard(code) == _standard(wanted) else 1
+    return 2 if not (there.region and want.region) or _standard(code) == _standard(target) else 1
 
 
 def _in_one_script(code: str, other: str) -> bool:
@@ -229,14 +229,14 @@ def _in_one_script(code: str, other: str) -> bool:
 _TOGETHER = {"Hang": "Kore", "Hira": "Jpan", "Kana": "Jpan", "Hrkt": "Jpan"}
 
 
-def fits(code: str, wanted: str) -> int:
-    """The degree to which a file in language `code` is in the language that is wanted: 2 the same region or script,
+def fits(code: str, target: str) -> int:
+    """The degree to which a file in language `code` is in the language `target`: 2 the same region or script,
     1 one of the two names none, or both are of one standard, 0 another one.
 
     >>> fits("pt-BR", "pt_BR"), fits("pt", "pt_BR"), fits("pt_PT", "pt_BR"), fits("sr@latin", "sr"), fits("eng", "en")
     (2, 1, 0, 0, 2)
     """
-    return max(0, nearness(code, wanted) - 1)
+    return max(0, nearness(code, target) - 1)
 
 
 def _standard(code: str) -> str:

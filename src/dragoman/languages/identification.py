@@ -48,7 +48,7 @@ _NEAR = [
 FEWEST_WITHOUT_KANA = 20
 """Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
-"""Those of them that have letters that their neighbours have not."""
+"""Languages of `_NEAR` that have letters of their own, which their neighbours have not."""
 FEWEST_OWN_LETTERS = 2
 """Letters that only another language has, and none that only this one has, from which on a text is in the other."""
 
@@ -96,15 +96,15 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
     awaited = [label for label in codes if label in _known()]
     if not awaited or not any(letter.isalpha() for letter in text):
         return [(code, 0.0) for code in expected]
-    found = _shares(f" {sample(text)} ")
-    found.pop(NO_LANGUAGE, None)
-    weights = {label: 1.0 if label in facts("name") else RARE for label in found}
+    likelihoods = _shares(f" {sample(text)} ")
+    likelihoods.pop(NO_LANGUAGE, None)
+    weights = {label: 1.0 if label in facts("name") else RARE for label in likelihoods}
     others = sum(weight for label, weight in weights.items() if label not in codes)
     priors = {
         label: EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weight / others
         for label, weight in weights.items()
     }
-    shares = {label: share * priors[label] for label, share in found.items()}
+    shares = {label: share * priors[label] for label, share in likelihoods.items()}
     for label in _greeted(_CLAUSE.split(text, maxsplit=1)[0]) & _near(max(shares, key=shares.__getitem__)):
         shares[label] = GREETED_FIRST * shares.get(label, 0.0)
     if greeted := _greeted(text) & shares.keys():
@@ -190,8 +190,8 @@ def is_long_enough(text: str) -> bool:
 
 def common_language(texts: Sequence[str]) -> str:
     """The language that most of some texts are surely in; "" where that cannot be said."""
-    told = [identify(text) for text in texts[:COMMON] if is_long_enough(text)]
-    sure = Counter(language for language, probability in told if probability >= SURE)
+    identified = [identify(text) for text in texts[:COMMON] if is_long_enough(text)]
+    sure = Counter(language for language, probability in identified if probability >= SURE)
     language, count = sure.most_common(1)[0] if sure else ("", 0)
     return language if count >= FEWEST_SURE and count > 0.7 * sure.total() else ""
 

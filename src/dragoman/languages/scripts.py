@@ -112,16 +112,16 @@ def script_of_text(text: str, language: str = "") -> str:
     return "Hani" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
 
 
-def written_in(code: str, text: str, wanted: str = "-") -> str:
+def written_in(code: str, text: str, target: str = "-") -> str:
     """The code of a text's language, with the script of the text where the code says neither script nor region and the
     language is written in several. Latin letters tell it by a word in small letters: names are in them everywhere.
-    Where a language is `wanted` in no script or region, the code stays too.
+    Where `target` names no script and no region, the code stays too.
 
     >>> [written_in(*pair) for pair in (("zh", "請開啟"), ("sr", "Otvori datoteku."), ("sr", "Acme"), ("zh-CN", "請"))]
     ['zh-Hant', 'sr-Latn', 'sr', 'zh-CN']
     """
     language, script, region, *_ = parsed(code)
-    if script or region or not several(code) or not any((wanted == "-", *parsed(wanted)[1:3])):
+    if script or region or not several(code) or not any((target == "-", *parsed(target)[1:3])):
         return code
     script = telling_script(text, code)
     return code if script in ("", script_of(code)) else f"{language}-{script}"
@@ -156,16 +156,16 @@ _SEVERAL = frozenset({
 _SMALL = re.compile(r"(?<!\w)[a-z\u00df-\u024f]{3,}(?!\w)")
 
 
-def best_variant(texts: Mapping[str, str], wanted: str, least: int = 1) -> str | None:
-    """Of texts by the codes of their languages the code of the text nearest to the language that is wanted; None where
+def best_variant(texts: Mapping[str, str], target: str, least: int = 1) -> str | None:
+    """Of texts by the codes of their languages the code of the text nearest to the language `target`; None where
     none is as near as `least` (`codes.nearness`).
 
     >>> best_variant({"en": "screen", "pt-PT": "ecrã"}, "pt-BR"), best_variant({"pt-PT": "ecrã"}, "pt-BR", 2)
     ('pt-PT', None)
     """
-    written = {written_in(code, text, wanted): code for code, text in texts.items()}
-    best = closest(wanted, written)
-    return written[best] if best is not None and nearness(best, wanted) >= least else None
+    written = {written_in(code, text, target): code for code, text in texts.items()}
+    best = closest(target, written)
+    return written[best] if best is not None and nearness(best, target) >= least else None
 
 
 SAME_STANDARD = 2
