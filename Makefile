@@ -42,11 +42,12 @@ mutations: install  ## the core with a small mistake at a time: those that no te
 	@OMP_NUM_THREADS=1 $(BIN)/mutmut run $(ONLY)
 	@$(BIN)/mutmut results
 
-check: install  ## formatter, linter, types, import contracts
+check: install  ## formatter, linter, types, import contracts, words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/plain_words.py
 
 format: install  ## let the formatter and the linter mend what they can
 	$(BIN)/ruff format .
