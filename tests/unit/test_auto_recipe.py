@@ -322,7 +322,7 @@ def test_a_changed_recipe_for_files_keeps_its_settings(tmp_path: Path, read_with
     module.check_changes(["corpus.files.held_out=20"], "run", None, given)
     data = module.recipe_for_collection(given, "run", ["corpus.files.held_out=20"])
     settings: Any = recipes.parsed(data, "it")
-    assert (settings.corpus.augment.tags, settings.model.d_model) == (0.3, 256)
+    assert (settings.corpus.augment.tags, settings.model.d_model) == (0.1, 256)
     assert (settings.training.schedule.type, settings.training.schedule.lr) == ("cosine", 1e-3)
     assert settings.training.max_steps == SIZES[1][1].max_steps
     assert (settings.corpus.files.columns, settings.corpus.files.held_out) == (("x", "y"), 20)

@@ -180,9 +180,7 @@ class SearchTranslator:
         if (known := self.tokenizers.languages) is not None:
             other.languages = known.codes(src_lang, tgt_lang)
             other.tokenizers = self.tokenizers.between(*other.languages)
-        elif all(
-            fits(language, one) or not is_known(one) for language, one in zip((src_lang, tgt_lang), own, strict=True)
-        ):
+        elif all(fits(code, one) or not is_known(one) for code, one in zip((src_lang, tgt_lang), own, strict=True)):
             other.languages = src_lang, tgt_lang  # the model's own by other names, or its recipe called them `src`
         else:
             raise Error.UNSUPPORTED(f"this model translates from {own[0]} to {own[1]} and is not told languages")
