@@ -1,4 +1,4 @@
-"""Every command of the README runs, in its order, on small corpora and for few steps."""
+"""Every command of the README and of the tour runs, in its order, on small corpora and for few steps."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from dragoman.serve.corrections import Correction
 from dragoman.serve.store import Store
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md"))
 TINY = {"training.max_steps": 6, "training.validate_every": 3, "training.batch_tokens": 512, "device": "cpu"}
 SMALL_DEMO = {"corpus.train.size": 300, "corpus.valid.size": 20, "corpus.test.test.size": 20}
 OF_RECIPES = {

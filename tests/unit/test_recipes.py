@@ -1,4 +1,4 @@
-"""Every recipe that ships builds; every command line that the README shows can be given."""
+"""Every recipe that ships builds; every command line that the README and the tour show can be given."""
 
 import itertools
 import os
@@ -143,7 +143,7 @@ def test_the_demo_needs_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert recipes.file_of("recipes/demo.yaml") == recipes.file_of("demo") == demo.RECIPE
 
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md"))
 SHOWN = re.findall(r"^(?:.*\| )?dragoman .*", README, flags=re.MULTILINE)
 
 
