@@ -60,7 +60,7 @@ app = typer.Typer(
     name="dragoman",
     cls=Groups,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help=f"""Dragoman takes parallel text and gives back a translator.
@@ -84,10 +84,15 @@ named here and there (docs/settings.md) are in {folder_of("docs").parent}
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: this machine and what is installed, for reports of bugs.")
+    ] = False,
 ) -> None:
     if version:
-        typer.echo(f"dragoman {__version__}")
+        typer.echo("\n".join(import_module("dragoman.cli.about").lines()) if verbose else f"dragoman {__version__}")
         raise typer.Exit
+    if verbose:
+        raise typer.BadParameter("goes with --version", param_hint="--verbose")
 
 
 def load(name: str) -> Any:
