@@ -42,12 +42,13 @@ mutations: install  ## the core with a small mistake at a time: those that no te
 	@OMP_NUM_THREADS=1 $(BIN)/mutmut run $(ONLY)
 	@$(BIN)/mutmut results
 
-check: install  ## formatter, linter, types, import contracts, words
+check: install  ## formatter, linter, types, import contracts, words, links
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/plain_words.py
+	$(BIN)/python tests/links.py
 
 format: install  ## let the formatter and the linter mend what they can
 	$(BIN)/ruff format .
