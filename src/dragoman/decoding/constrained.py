@@ -203,8 +203,8 @@ class Sentence:
             log_probs = log_probs.masked_fill(ended[:, None] & self.glue, -math.inf)
         likely = log_probs.topk(min(self.width, log_probs.size(1)), dim=1).indices
         places, tokens = writes_term.scatter(1, likely, True).nonzero(as_tuple=True)
-        before = torch.tensor([prefix.log_prob for prefix in self.alive], dtype=torch.float64)
-        totals = before[places.cpu()] + log_probs[places, tokens].double().cpu()
+        values, places, tokens = (column.cpu() for column in (log_probs[places, tokens], places, tokens))
+        totals = torch.tensor([prefix.log_prob for prefix in self.alive], dtype=torch.float64)[places] + values
         totals, order = totals.sort(descending=True, stable=True)
         wholes = [prefix.progress.whole for prefix in self.alive]
         room = dict.fromkeys(wholes, self.width)  # of those that end with no token of a term, as many are of use
@@ -307,7 +307,8 @@ def constrained_search(
 def allocated(candidates: Sequence[Candidate], width: int, num_tokens: int) -> list[Candidate]:
     """Divide a beam among the banks 0 to `num_tokens`: an equal share for each, what is over for the furthest one.
 
-    What a bank cannot fill goes to the best of all that are left. `found` is ordered, best first, and so is the result.
+    What a bank cannot fill goes to the best of all that are left. Candidates are in order, best first, as is the
+    result.
     """
     banks: list[list[int]] = [[] for _ in range(num_tokens + 1)]
     for rank, item in enumerate(candidates):
