@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-system test-all test-versions test-clients mutations check format book bench clean
+.PHONY: help install demo test test-system test-all test-versions test-clients mutations check format book docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -56,6 +56,10 @@ format: install  ## let the formatter and the linter mend what they can
 
 book: install  ## run every chapter of the book and write build/book/index.html, and notebooks
 	@$(BIN)/python -m dragoman.learn.book build/book
+
+docs: install  ## build one site of all pages that opens without a network: build/site (with the book after `make book`)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[docs]'
+	@$(BIN)/python docs/site.py build
 
 bench: install  ## what the benchmarks are and how to run them
 	@cat benchmarks/README.md
