@@ -5,6 +5,6 @@ dragoman train --src data/demo/train.de --tgt data/demo/train.en --valid-src dat
 dragoman serve runs/de-en --port "${PORT:-5000}" 2> server.log &
 trap 'kill $!' EXIT
 until curl -sf "http://localhost:${PORT:-5000}/ready" > ready; do sleep 1; done
-curl -sf "http://localhost:${PORT:-5000}/translate" -d source=de -d target=en --data-urlencode q@data/demo/test.de \
+curl -sf --retry 9 --retry-delay 2 --retry-all-errors "http://localhost:${PORT:-5000}/translate" -d source=de -d target=en --data-urlencode q@data/demo/test.de \
     | python -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["translatedText"])' > output
 dragoman evaluate --hypotheses output --ref data/demo/test.en --src data/demo/test.de
