@@ -91,7 +91,8 @@ def test_ours_takes_what_theirs_left(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["annotated-transformer", "libretranslate"])
 def test_ours_runs(folder: Path, name: str) -> None:
-    assert figures(ran(SCRIPTS / f"{name}.sh"))
+    # After 20 steps a model says "the the the ..." as long as it may, and a busy server refuses so much work.
+    assert figures(ran(SCRIPTS / f"{name}.sh", steps="150"))
 
 
 def test_marian_takes_a_sentencepiece_model(folder: Path) -> None:
