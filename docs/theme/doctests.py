@@ -7,7 +7,7 @@ import griffe
 
 
 class Doctests(griffe.Extension):
-    """Puts each block of a docstring that begins with `>>>` into a fence."""
+    """Put each block of a docstring that begins with `>>>` into a fence."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of an object, once."""
