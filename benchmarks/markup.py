@@ -148,7 +148,7 @@ def by_pieces(translator: SearchTranslator) -> Placement:
         rule = Only(tokens, frozenset(ids.values()), pairs, tokenizer.id_of("▁"), frozenset(in_words))
         try:
             [[found]] = search_together(
-                translator.model, [wide.begin(translator.parts(sentence.text), [rule])], translator.device
+                translator.model, [wide.search_steps(translator.parts(sentence.text), [rule])], translator.device
             )
         except DragomanError:
             return links(src, tgt)

@@ -93,7 +93,7 @@ def search_stops_too_soon() -> None:
 
 
 def terms_left_out() -> None:
-    constrained.Progress.complete = property(lambda self: True)  # type: ignore[method-assign, assignment]
+    constrained.ConstraintState.complete = property(lambda self: True)  # type: ignore[method-assign, assignment]
 
 
 FAULTS: dict[str, Callable[[], None]] = {

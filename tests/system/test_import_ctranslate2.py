@@ -26,7 +26,7 @@ from dragoman.importing.import_run import import_model
 from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import score, token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.models.transformer import TransformerConfig
 from dragoman.nn.positions import SinusoidalPositions, sinusoidal_table
 from dragoman.text.tokenizers.pair import SeparateConfig, TokenizerPair, train_tokenizers
@@ -394,7 +394,7 @@ def test_a_converted_marian_model_translates_as_there(name: str, tmp_path: Path)
     for found, own in zip(scored, token_log_probs(ours, encoded), strict=True):
         assert own == pytest.approx(found.log_probs, abs=1e-4)
     greedy = ours.with_decoding(max_length_ratio=0.0, max_length_extra=20)
-    searched = greedy.hypotheses([Part(ids, []) for ids, _ in encoded])
+    searched = greedy.hypotheses([Segment(ids, []) for ids, _ in encoded])
     answers = runtime.translate_batch(sources, beam_size=1, max_decoding_length=20, min_decoding_length=0)
     assert [tgt.pieces(best.ids) for [best] in searched] == [answer.hypotheses[0] for answer in answers]
 

@@ -19,7 +19,7 @@ import pytest
 from dragoman.cli.main import app
 from dragoman.importing.import_run import import_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "coming-from" / "quick-starts"
 LEFT = Path(__file__).parents[1] / "fixtures" / "quick_starts"
@@ -195,5 +195,5 @@ def test_a_model_of_theirs_comes_in_by_the_converter(folder: Path, name: str) ->
         stdout=subprocess.PIPE,
         encoding="utf-8",
     ).stdout
-    found = ours.hypotheses([Part(ids, []) for ids in encoded])
+    found = ours.hypotheses([Segment(ids, []) for ids in encoded])
     assert [tgt.pieces(best.ids) for [best] in found] == json.loads(answers)

@@ -10,7 +10,7 @@ from tests.unit.test_search import EOS, PENALTIES, UNK, TableModel, contains, en
 
 from dragoman.decoding import constrained
 from dragoman.decoding.base import DecodingConfig
-from dragoman.decoding.constrained import Candidate, Progress, Terms, allocated
+from dragoman.decoding.constrained import Candidate, ConstraintState, Terms, allocated
 from dragoman.decoding.penalties import NoPenalty
 from dragoman.decoding.rules import Ban
 from dragoman.decoding.search import Hypothesis, search
@@ -132,19 +132,19 @@ def test_stopping_early_gives_up_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         terms: list[Terms] = [((4, 5),), ((6,),), ((7,), (4,))]
         early = run(model, terms, DecodingConfig(beam_size=4, n_best=2), 10)
         with monkeypatch.context() as patch:
-            patch.setattr(constrained.Sentence, "is_done", lambda self, length: length >= self.limit)
+            patch.setattr(constrained.ConstrainedSearch, "is_done", lambda self, length: length >= self.limit)
             late = run(model, terms, DecodingConfig(beam_size=4, n_best=2), 10)
         assert early == late
 
 
 def test_a_term_that_is_broken_off_begins_again_where_it_can() -> None:
-    at = Progress(((4, 4, 5),))
+    at = ConstraintState(((4, 4, 5),))
     for token, written in zip([4, 4, 4, 5], [1, 2, 2, 3], strict=True):
         at = at.after(token)
         assert at.written == written
     assert at.complete
-    assert Progress(((4, 5), (4, 6))).after(4).after(6).complete is False
-    assert Progress(((4, 5), (4, 6))).after(4).after(6).written == 2  # the other term that began so
+    assert ConstraintState(((4, 5), (4, 6))).after(4).after(6).complete is False
+    assert ConstraintState(((4, 5), (4, 6))).after(4).after(6).written == 2  # the other term that began so
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_term_that_is_broken_off_begins_again_where_it_can() -> None:
     ],
 )
 def test_terms_that_share_tokens_are_told_apart(terms: Terms, ids: tuple[int, ...]) -> None:
-    at = Progress(terms)
+    at = ConstraintState(terms)
     for token in ids:
         at = at.after(token)
     assert at.complete
@@ -169,7 +169,7 @@ def test_a_hypothesis_read_token_by_token_is_that_read_at_once(seed: int) -> Non
     draw = random.Random(seed)
     for _ in range(300):
         terms = tuple(tuple(draw.choices([4, 5, 6], k=draw.randint(1, 4))) for _ in range(draw.randint(1, 4)))
-        at = Progress(terms)
+        at = ConstraintState(terms)
         for token in draw.choices([4, 5, 6, 7], [4, 4, 4, 1], k=draw.randint(1, 14)):
             at = at.after(token)
             assert at == constrained._read(terms, at.ids)

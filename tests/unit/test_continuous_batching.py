@@ -10,9 +10,9 @@ from torch import Tensor
 
 from dragoman.backends.packed_linear import pack
 from dragoman.decoding.base import SampledConfig
-from dragoman.decoding.continuous_batching import ROOM, Search
+from dragoman.decoding.continuous_batching import MAX_ROWS_IN_FLIGHT, Search
 from dragoman.decoding.rules import BeginWith
-from dragoman.decoding.search import DecodingConfig, begin, search, search_together
+from dragoman.decoding.search import DecodingConfig, search, search_steps, search_together
 from dragoman.errors import Error
 from dragoman.models.ensemble import Ensemble
 from dragoman.models.families import MODELS, Seq2SeqModel
@@ -75,7 +75,7 @@ def test_each_finds_what_it_finds_alone(family: str, config: DecodingConfig) -> 
     if family.startswith("packed"):
         pack(model)
     alone = [search(model, src, mask, config) for src, mask in batches()]
-    begun = [begin(model, src, mask, config) for src, mask in batches()]
+    begun = [search_steps(model, src, mask, config) for src, mask in batches()]
     assert search_together(model, begun, CPU) == alone
     assert len({hypothesis.score for found in alone for [hypothesis, *_] in found}) > 50
 
@@ -105,13 +105,13 @@ def test_in_bfloat16_with_rules_and_terms_too(variant: dict[str, Any], beam_size
     ]
     listed = [(*batch, more) for batch, more in zip(batches(), wanted, strict=True)]
     alone = [search(model, src, mask, decoding, **more) for src, mask, more in listed]
-    begun = [begin(model, src, mask, decoding, **more) for src, mask, more in listed]
+    begun = [search_steps(model, src, mask, decoding, **more) for src, mask, more in listed]
     assert search_together(model, begun, CPU) == alone
     assert len({hypothesis.score for found in alone for [hypothesis, *_] in found}) > 30
 
 
 def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step never has fewer rows than ROOM while a search waits, and one that is done gives its place to the next."""
+    """A step never has fewer rows than MAX_ROWS_IN_FLIGHT while a search waits, and one that is done gives its place to the next."""
     model, steps = random_model("transformer"), []  # the rows of each search that is under way, step by step
     decode_steps = type(model).decode_steps
 
@@ -133,10 +133,10 @@ def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.Monk
                 return done.value  # type: ignore[no-any-return]
 
     config = DecodingConfig(beam_size=5, **SHORT)
-    search_together(model, [noted(begin(model, src, mask, config)) for src, mask in batches()], CPU)
+    search_together(model, [noted(search_steps(model, src, mask, config)) for src, mask in batches()], CPU)
     assert len(begins) == len(batches())
     assert begins[0] == 0 < begins[-1]
-    assert min(sum(rows) for rows in steps[: begins[-1]]) >= ROOM
+    assert min(sum(rows) for rows in steps[: begins[-1]]) >= MAX_ROWS_IN_FLIGHT
     assert max(len(rows) for rows in steps) > 2
 
 
@@ -155,7 +155,7 @@ def test_an_error_is_not_kept_back_until_all_others_are_done(place: int) -> None
         return (yield from search)
 
     src, mask = batches()[0]
-    others = [counted(begin(model, src, mask, DecodingConfig(beam_size=20))) for _ in range(200)]
+    others = [counted(search_steps(model, src, mask, DecodingConfig(beam_size=20))) for _ in range(200)]
     searches = [*others[:place], fails(), *others[place:]]
     with raises_error(Error.DIVERGED):
         search_together(model, searches, CPU)

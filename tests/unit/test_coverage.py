@@ -11,7 +11,7 @@ from tests.unit.test_search import EOS, TableModel, enumerated, random_model, so
 from torch import Tensor
 
 from dragoman.decoding.base import DecodingConfig
-from dragoman.decoding.coverage import FLOOR, coverage, cross_attention
+from dragoman.decoding.coverage import MIN_ATTENTION, coverage, cross_attention
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 from dragoman.decoding.search import search
 from dragoman.errors import Error
@@ -74,7 +74,7 @@ def test_a_translation_that_was_cut_has_looked_for_no_end(beam_size: int) -> Non
 
 def test_what_nobody_looked_at_costs_much_and_pads_nothing() -> None:
     weights = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-    assert coverage(weights, torch.tensor([True, True, False])) == pytest.approx(math.log(FLOOR))
+    assert coverage(weights, torch.tensor([True, True, False])) == pytest.approx(math.log(MIN_ATTENTION))
     assert coverage(weights, torch.tensor([True, False, False])) == 0.0
 
 

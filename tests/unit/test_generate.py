@@ -168,7 +168,7 @@ class Tokens:
     def __init__(self, tokens: Tensor) -> None:
         self.tokens = tokens
 
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "Tokens":
         return Tokens(self.tokens[rows])
@@ -286,9 +286,9 @@ def test_a_nucleus_is_the_same_wherever_it_is_looked_for(p: float, monkeypatch: 
     some = torch.randn(40, 50, generator=rng).masked_fill(torch.rand(40, 50, generator=rng) < 0.8, -math.inf)
     some[:, 0] = 0.0
     rows = torch.cat([sharp, flat, tied, some, torch.zeros(2, 50)]).double()
-    monkeypatch.setattr(draw_module, "LIKELIEST", 50)
+    monkeypatch.setattr(draw_module, "NUCLEUS_CANDIDATES", 50)
     expected = keep_top_p(rows, p)
-    monkeypatch.setattr(draw_module, "LIKELIEST", 8)
+    monkeypatch.setattr(draw_module, "NUCLEUS_CANDIDATES", 8)
     assert torch.equal(keep_top_p(rows, p), expected)
     kept = (expected > -math.inf).sum(dim=1)
     assert bool((kept < 8).any())

@@ -54,7 +54,7 @@ class Row:
     def __init__(self, rows: int, position: int) -> None:
         self.rows, self.position = rows, position
 
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "Row":
         return Row(len(rows), self.position)

@@ -22,7 +22,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Options
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.learnt_matches import LearntMatches
 from dragoman.pipeline.memory import LayeredMemory, TranslationMemory
@@ -176,7 +176,7 @@ class Reads:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         texts = [translator.tokenizers.src.decode(part.ids) for part in parts]
         self.read += texts
         assert not any(MEMORY in part.text for part in parts)

@@ -20,7 +20,7 @@ from dragoman.alignment.term_placement import bound, with_terms
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part, Translation
+from dragoman.inference.translation import Segment, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline.pipeline import as_whole_terms
 from dragoman.text import inflection, learnt_terms
@@ -206,7 +206,7 @@ def test_what_the_model_has_inflected_stays_and_what_it_left_out_is_forced(
 
     monkeypatch.setattr(term_placement, "place_terms", placing)
     monkeypatch.setattr(term_placement, "score", lambda translator, pairs, **_: [])
-    parts = [Part([4], [], "Open two files")]
+    parts = [Segment([4], [], "Open two files")]
     found = with_terms(Learnt(), inflected(file="Datei"), parts, [[Translation(translation, 0.0, 0.0)]])  # type: ignore[arg-type]
     assert found[0][0].text == translation
     [([terms], [taken])] = asked

@@ -30,12 +30,12 @@ from dragoman.training import loss_scale, optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.nonfinite import NotFinite
-from dragoman.training.pace import PACE, Budget, Pace
 from dragoman.training.preflight import preflight
 from dragoman.training.recovery import NOT_IN_STATE
 from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep, seed_for
 from dragoman.training.task import Validation
+from dragoman.training.time_budget import TIME_BUDGET_FILE, Deadline, TimeBudget
 
 
 @dataclass
@@ -264,24 +264,24 @@ def test_a_run_in_a_budget_that_is_killed_decides_the_same_again(trainer: Make, 
 
     def in_budget(run_dir: Path, **task: Any) -> Trainer:
         one = trainer(run_dir, Regression(scores=MANY, losses=MANY, **task), validate_seconds=0.3, validate_every=1000)
-        one.pace = Pace(one.config, run_dir, Budget(now + 5.0, 0.05, 0.01), clock)
+        one.time_budget = TimeBudget(one.config, run_dir, Deadline(now + 5.0, 0.05, 0.01), clock)
         return one
 
     with pytest.raises(RuntimeError, match="killed"):
         in_budget(tmp_path / "killed", on_loss=_fail_at(30)).train()
     path = checkpoint.newest(tmp_path / "killed")
     assert path is not None
-    before = json.loads((tmp_path / "killed" / PACE).read_text())
+    before = json.loads((tmp_path / "killed" / TIME_BUDGET_FILE).read_text())
     resumed = in_budget(tmp_path / "killed")
     resumed.resume(path)
     resumed.train()
-    decided = json.loads((tmp_path / "killed" / PACE).read_text())
+    decided = json.loads((tmp_path / "killed" / TIME_BUDGET_FILE).read_text())
     assert len(decided["validations"]) > 3
     for kind in ("marks", "validations"):
         assert decided[kind][: len(before[kind])] == before[kind]
 
     (tmp_path / "straight").mkdir()
-    (tmp_path / "straight" / PACE).write_text(json.dumps(decided))
+    (tmp_path / "straight" / TIME_BUDGET_FILE).write_text(json.dumps(decided))
     straight = trainer(
         tmp_path / "straight", Regression(scores=MANY, losses=MANY), validate_seconds=0.3, validate_every=1000
     )
@@ -293,8 +293,8 @@ def test_a_run_in_a_budget_that_is_killed_decides_the_same_again(trainer: Make, 
 
 def test_a_checkpoint_by_the_clock_is_there_before_the_first_validation(trainer: Make, tmp_path: Path) -> None:
     one = trainer(tmp_path, Regression(on_loss=_fail_at(9)))
-    one.pace.saved_at -= 3600
-    one.pace.start = lambda *_: None  # type: ignore[method-assign]
+    one.time_budget.saved_at -= 3600
+    one.time_budget.start = lambda *_: None  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="killed"):
         one.train()
     assert [checkpoint.step_of(path) for path in checkpoint.list_checkpoints(tmp_path)] == [1]

@@ -17,7 +17,7 @@ from dragoman.alignment.term_placement import bound
 from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.serve.processor import AHEAD_SECONDS, Used
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
@@ -158,12 +158,12 @@ def test_a_batch_that_fails_while_the_scheduler_stops_holds_nobody(
     scheduler = BatchScheduler(threads=1)
     begun, stopping = threading.Event(), threading.Event()
 
-    def fails(self: SearchTranslator, parts: list[Part], rules: Sequence[Any] = ()) -> None:
+    def fails(self: SearchTranslator, parts: list[Segment], rules: Sequence[Any] = ()) -> None:
         begun.set()
         assert stopping.wait(60)
         raise RuntimeError("poison")
 
-    monkeypatch.setattr(SearchTranslator, "begin", fails)
+    monkeypatch.setattr(SearchTranslator, "search_steps", fails)
     with ThreadPoolExecutor(2) as threads:
         with scheduler:
             waiting = threads.submit(RequestHandle(scheduler).on(translator).n_best, ["der hund", "der mann"])
@@ -191,14 +191,14 @@ def test_one_poisoned_sentence_among_eight_fails_alone(
     lines = sentences(8, seed=3)
     expected = translator.n_best(lines)
     bad = translator.tokenizers.src.encode(lines[4])
-    begin = SearchTranslator.begin
+    begin = SearchTranslator.search_steps
 
     def poisoned(self: SearchTranslator, parts: list, rules: list = []):  # type: ignore[no-untyped-def, type-arg]  # noqa: B006
         if any(part.ids == bad for part in parts):
             raise RuntimeError("poison")
         return begin(self, parts, rules)
 
-    monkeypatch.setattr(SearchTranslator, "begin", poisoned)
+    monkeypatch.setattr(SearchTranslator, "search_steps", poisoned)
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(RequestHandle(scheduler).on(translator).n_best, [line]) for line in lines]
         for row, future in enumerate(waiting):
@@ -377,7 +377,7 @@ def test_a_request_with_many_more_tokens_than_was_guessed_is_admitted_anew(measu
 
 def test_what_is_done_is_no_longer_held(translator: SearchTranslator, measured: BatchScheduler) -> None:
     handle = RequestHandle(measured, client="a")
-    parts = [QueuedSentence(translator, None, Part(list(range(4, 13)), []), handle) for _ in range(20)]
+    parts = [QueuedSentence(translator, None, Segment(list(range(4, 13)), []), handle) for _ in range(20)]
     with measured.admitted(handle, 220):
         measured.correct(handle, sum(part.tokens for part in parts))
         measured._finish(parts[:15], [[] for _ in range(15)])
@@ -486,7 +486,7 @@ def test_another_engine_searches_for_several_requests_at_once(translator: Search
     class Other:
         """An engine that is asked through the same door."""
 
-        def hypotheses(self, asked: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+        def hypotheses(self, asked: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
             calls.append(len(parts))
             time.sleep(0.05)
             return asked.searched_by(None).hypotheses(parts)
@@ -506,13 +506,13 @@ def test_long_sentences_go_in_smaller_batches(
 ) -> None:
     """A text of 5,000 brackets took 217 MiB: a hundred rows of 532 tokens, whose caches all grew together."""
     begun: list[tuple[int, int]] = []
-    begin = SearchTranslator.begin
+    begin = SearchTranslator.search_steps
 
-    def counted(self: SearchTranslator, parts: Sequence[Part], *given: Any) -> Any:
+    def counted(self: SearchTranslator, parts: Sequence[Segment], *given: Any) -> Any:
         begun.append((len(parts), len(parts[0].ids)))
         return begin(self, parts, *given)
 
-    monkeypatch.setattr(SearchTranslator, "begin", counted)
+    monkeypatch.setattr(SearchTranslator, "search_steps", counted)
     long = " ".join(WORDS * 8)
     lines = [f"{long} {word}" for word in WORDS]
     found = RequestHandle(scheduler).on(translator.with_decoding(beam_size=40, max_length_ratio=0.1)).translate(lines)

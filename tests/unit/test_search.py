@@ -45,7 +45,7 @@ class TableState:
     sentence: Tensor
     node: Tensor | None
 
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Tensor) -> "TableState":
         return TableState(self.sentence[rows], None if self.node is None else self.node[rows])
@@ -333,7 +333,7 @@ def test_done_sentences_leave_and_rows_stay_grouped_by_sentence(beam_size: int) 
 
 
 def test_slots() -> None:
-    slots = Slots(num_sentences=4, rows_per_slot=4, spare=1)  # ROW_MULTIPLE is two slots
+    slots = Slots(num_sentences=4, rows_per_slot=4, padding_slots=1)  # ROW_MULTIPLE is two slots
     assert slots.close([False, True, False, True, True]) == [(1, 1), (3, 3)]
     assert slots.close([False, True, False, True, True]) == []
     assert slots.shrink() == [0, 2]

@@ -290,13 +290,13 @@ def test_a_request_that_is_given_up_in_the_queue_is_never_begun(monkeypatch: pyt
     """pegainfer-project/pegainfer#642: what waited was given up only after its first step."""
     translator = SearchTranslator.load(FIXTURE, device="cpu")
     begun: list[int] = []
-    begin = SearchTranslator.begin
+    begin = SearchTranslator.search_steps
 
     def counted(self: SearchTranslator, parts: Any, rules: Any = ()) -> Any:
         begun.append(len(parts))
         return begin(self, parts, rules)
 
-    monkeypatch.setattr(SearchTranslator, "begin", counted)
+    monkeypatch.setattr(SearchTranslator, "search_steps", counted)
     scheduler = BatchScheduler(threads=1)
     given_up, kept = RequestHandle(scheduler), RequestHandle(scheduler)
     with ThreadPoolExecutor(2) as threads:

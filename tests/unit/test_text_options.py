@@ -23,7 +23,7 @@ from dragoman.inference import unknown_words
 from dragoman.inference.loading import build_model
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part, Translation
+from dragoman.inference.translation import Segment, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.pipeline.lines import Form
@@ -125,7 +125,7 @@ def test_what_is_copied_is_as_long_as_what_is_unknown(
     kind = config.parse(TranslationRecipe, {**BARE, "tokenizer": {"type": inner}}).tokenizer
     tokenizers = train_tokenizers(kind, *[lambda: iter([*LINES, "我愛"])] * 2)
     written = [tokenizers.tgt.encode(one)[0] if isinstance(one, str) else one for one in ids]
-    part = Part(tokenizers.src.encode(line), [], line)
+    part = Segment(tokenizers.src.encode(line), [], line)
     attention = torch.nn.functional.one_hot(torch.tensor([looked] * 9), 9 + len(part.ids)).float()
     monkeypatch.setattr(unknown_words, "cross_attention", lambda *_: attention[None])
     model = build_model(TransformerConfig(**SIZES), tokenizers)

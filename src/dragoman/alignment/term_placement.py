@@ -25,7 +25,7 @@ from dragoman.errors import DragomanError
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part, Translation
+from dragoman.inference.translation import Segment, Translation
 from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import PIECE, has_learnt
@@ -83,7 +83,7 @@ class _Row(NamedTuple):
 class _Wish(NamedTuple):
     """A part, its terms, and those of them that have no place in a free translation."""
 
-    part: Part
+    part: Segment
     terms: Sequence[Found]
     missing: Sequence[Found]
 
@@ -115,7 +115,10 @@ def terms_of(translator: SearchTranslator, text: str) -> list[tuple[int, int]]:
 
 
 def with_terms(
-    translator: SearchTranslator, glossary: Glossary, parts: Sequence[Part], translations: Sequence[list[Translation]]
+    translator: SearchTranslator,
+    glossary: Glossary,
+    parts: Sequence[Segment],
+    translations: Sequence[list[Translation]],
 ) -> list[list[Translation]]:
     """The translations of each part with the terms of the glossary in the place of what the model wrote for them.
 
@@ -226,7 +229,7 @@ def _writable(translator: SearchTranslator, terms: Sequence[Found]) -> list[Foun
     return writable
 
 
-def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Part]) -> dict[int, list[Hypothesis]]:
+def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Segment]) -> dict[int, list[Hypothesis]]:
     """The hypotheses of the parts for which a search finds any: one that has none takes no other with it."""
     try:
         return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))

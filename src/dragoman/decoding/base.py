@@ -16,7 +16,7 @@ from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step, WordPenalty
 
-TIES = 2
+TIE_CANDIDATES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
 
 
@@ -168,7 +168,7 @@ def best_tokens(
 ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
     """The k most probable next tokens of each row, best first: (log probabilities in float32, ids).
 
-    Of tokens with the same probability the smaller id is first (unless more than TIES + 1 of them are as probable as
+    Of tokens with the same probability the smaller id is first (unless more than TIE_CANDIDATES + 1 of them are as probable as
     the last: then `topk` has chosen among them). Columns that banned tokens leave empty have -inf.
     Without `rules` a CPU looks at a few rows at a time: numbers that are read while they are still in its cache, in
     memory that need not be asked for anew (docs/log.md).
@@ -181,7 +181,7 @@ def best_tokens(
         assert prefixes is not None
         rule(Step(log_probs, prefixes, sentences, logits))
     ban(log_probs, banned)
-    top, ids = top_columns(log_probs, min(k + TIES, logits.size(1)))
+    top, ids = top_columns(log_probs, min(k + TIE_CANDIDATES, logits.size(1)))
     ids, order = ids.sort(dim=1)
     top, order = top.gather(1, order).sort(dim=1, descending=True, stable=True)
     return top[:, :k], ids.gather(1, order)[:, :k]

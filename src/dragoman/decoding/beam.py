@@ -105,11 +105,11 @@ def beam_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    spare: int = 0,
+    padding_slots: int = 0,
     rules: Sequence[Rule] = (),
     watch: Callable[[BeamStep], None] | None = None,
 ) -> Search:
-    """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `spare` rows hold none.
+    """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `padding_slots` rows hold none.
 
     A sentence with a finished hypothesis returns finished ones only, be they fewer than n_best; one that has none when
     it reaches its `max_lengths` returns its best unfinished prefixes, scored by the same penalty. `watch` is shown each
@@ -119,8 +119,10 @@ def beam_search(
     """
     batch, beam, device = max_lengths.size(0), config.beam_size, max_lengths.device
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=beam, spare=spare, fills_up=state.fills_up)
-    results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
+    slots = Slots(
+        num_sentences=batch - padding_slots, rows_per_slot=beam, padding_slots=padding_slots, pads_rows=state.pads_rows
+    )
+    results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     beams, finished = first_beams(batch, beam, device), no_finished(batch, config, device)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)

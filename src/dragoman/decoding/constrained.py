@@ -43,7 +43,7 @@ Terms = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Progress:
+class ConstraintState:
     """Which terms a hypothesis has written, and which one it is in the middle of."""
 
     terms: Terms
@@ -80,23 +80,23 @@ class Progress:
         begun = [term for term in self._open() if self.terms[term][: self.place] == tail]
         return list(dict.fromkeys(self.terms[term][self.place] for term in begun))
 
-    def after(self, token: int) -> "Progress":
+    def after(self, token: int) -> "ConstraintState":
         """Where the hypothesis stands with one more token."""
         ids, free, is_open = (*self.ids, token), self.free + 1, self._open()
         ends = [term for term in is_open if ids[-len(self.terms[term]) :] == self.terms[term]]
         if not ends:
             place = _begun([self.terms[term] for term in is_open], ids, free)
-            return Progress(self.terms, ids, self.written_terms, place, free)
+            return ConstraintState(self.terms, ids, self.written_terms, place, free)
         term = max(ends, key=lambda term: len(self.terms[term]))
         if len(self.terms[term]) > free:  # it takes tokens of another one, which may stand elsewhere
             return _read(self.terms, ids)
-        return Progress(self.terms, ids, self.written_terms | {term})
+        return ConstraintState(self.terms, ids, self.written_terms | {term})
 
     def _open(self) -> list[int]:
         return [term for term in range(len(self.terms)) if term not in self.written_terms]
 
 
-def _read(terms: Terms, ids: tuple[int, ...]) -> Progress:
+def _read(terms: Terms, ids: tuple[int, ...]) -> ConstraintState:
     """Find terms in a text, longer ones first, each at the first place that no other has."""
     taken = [False] * len(ids)
     written = set()
@@ -109,7 +109,7 @@ def _read(terms: Terms, ids: tuple[int, ...]) -> Progress:
                 break
     free = [*reversed(taken), True].index(True)
     place = _begun([term for number, term in enumerate(terms) if number not in written], ids, free)
-    return Progress(terms, ids, frozenset(written), place, free)
+    return ConstraintState(terms, ids, frozenset(written), place, free)
 
 
 def _begun(terms: Sequence[tuple[int, ...]], ids: tuple[int, ...], free: int) -> int:
@@ -124,7 +124,7 @@ class Prefix(NamedTuple):
 
     log_prob: float
     place: int
-    progress: Progress
+    progress: ConstraintState
 
 
 class Candidate(NamedTuple):
@@ -151,7 +151,7 @@ def rows_for(config: DecodingConfig, terms: Sequence[Terms]) -> int:
     return math.ceil(widest / ROW_MULTIPLE) * ROW_MULTIPLE
 
 
-class Sentence:
+class ConstrainedSearch:
     """The search for one sentence: its hypotheses and its terms. Its rows in the model's batch are `alive`'s places."""
 
     def __init__(self, terms: Terms, limit: int, config: DecodingConfig, glue: Bool[Tensor, " vocab"] | None) -> None:
@@ -159,7 +159,7 @@ class Sentence:
         self.tokens = frozenset(token for term in terms for token in term)
         self.num_tokens = sum(map(len, terms))
         self.width, self.limit = beam_for(config, terms), limit + self.num_tokens
-        self.alive = [Prefix(0.0, 0, Progress(terms))]
+        self.alive = [Prefix(0.0, 0, ConstraintState(terms))]
         self.finished: list[Hypothesis] = []
 
     def advance(self, log_probs: Float[Tensor, "rows vocab"], length: int) -> list[int]:
@@ -247,7 +247,7 @@ def constrained_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    spare: int,
+    padding_slots: int,
     rules: Sequence[Rule],
     terms: Sequence[Terms],
     glue: Bool[Tensor, " vocab"] | None = None,
@@ -255,7 +255,7 @@ def constrained_search(
 ) -> Search:
     """Up to n_best hypotheses for each sentence, one row of `state`, best score first; each holds all of its terms.
 
-    `terms` has one entry for each sentence; the last `spare` rows of `state` hold no sentence. The width of a
+    `terms` has one entry for each sentence; the last `padding_slots` rows of `state` hold no sentence. The width of a
     sentence's beam follows from its own terms (`beam_for`), and its `max_lengths` grow by the length of the terms.
     `glue`: the tokens that would go on with a word; none of them follows a term. `max_target_length`: the model's.
 
@@ -264,14 +264,19 @@ def constrained_search(
     """
     device, batch = max_lengths.device, max_lengths.size(0)
     sentences = [
-        Sentence(of_sentence, limit, config, glue)
-        for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - spare], strict=True)
+        ConstrainedSearch(of_sentence, limit, config, glue)
+        for of_sentence, limit in zip(terms, max_lengths.tolist()[: batch - padding_slots], strict=True)
     ]
     for sentence in sentences:
         sentence.limit = min(sentence.limit, max_target_length or sentence.limit)
     rows_per_slot = rows_for(config, terms)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=rows_per_slot, spare=spare, fills_up=state.fills_up)
+    slots = Slots(
+        num_sentences=batch - padding_slots,
+        rows_per_slot=rows_per_slot,
+        padding_slots=padding_slots,
+        pads_rows=state.pads_rows,
+    )
 
     for length in range(1, max(sentence.limit for sentence in sentences) + 1):
         prefixes = torch.full((len(slots.sentences), rows_per_slot, length), SPECIALS.bos_id, device=device)
@@ -321,7 +326,7 @@ def allocated(candidates: Sequence[Candidate], width: int, num_tokens: int) -> l
     return [candidates[rank] for rank in sorted(chosen)]
 
 
-def _check_found(sentence: Sentence, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:
+def _check_found(sentence: ConstrainedSearch, number: int, log_probs: Float[Tensor, "rows vocab"]) -> None:
     if not sentence.finished and not bool(log_probs.isnan().any()):
         raise FoundNothing(
             Error.SEARCH_FAILED,

@@ -19,16 +19,16 @@ from dragoman.decoding.base import Hypothesis
 from dragoman.device import side_by_side
 from dragoman.models.base import DecoderState, Seq2SeqModel
 
-Asked = tuple[Tensor, DecoderState]
+DecodeStepInput = tuple[Tensor, DecoderState]
 """The previous token of each row, (rows), and the state of these rows: what `Seq2SeqModel.decode_step` takes."""
-Answer = tuple[Tensor, DecoderState]
+DecodeStepOutput = tuple[Tensor, DecoderState]
 """Logits, (rows, vocab), and the state that has seen the tokens: what it returns."""
-Search = Generator[Asked, Answer, list[list[Hypothesis]]]
+Search = Generator[DecodeStepInput, DecodeStepOutput, list[list[Hypothesis]]]
 """Returns the hypotheses of each of its sentences. What it asks for must not change before it is answered."""
 
-ROOM = 256
+MAX_ROWS_IN_FLIGHT = 256
 """A waiting search begins when fewer rows than this are left of those that have begun (docs/log.md)."""
-AT_ONCE = 8
+MAX_SEARCHES_IN_FLIGHT = 8
 """So many searches are under way at most, on each thread: of long sentences a few rows take much memory."""
 
 
@@ -70,9 +70,9 @@ def _work_off(
 ) -> None:
     """Take searches from `waiting` until it is empty, and put what they return into `results`."""
     going: list[tuple[int, Search]] = []
-    requests: list[Asked] = []
+    requests: list[DecodeStepInput] = []
 
-    def go_on(place: int, search: Search, answer: Answer | None) -> None:
+    def go_on(place: int, search: Search, answer: DecodeStepOutput | None) -> None:
         try:
             requests.append(search.send(answer) if answer is not None else next(search))
             going.append((place, search))
@@ -81,7 +81,7 @@ def _work_off(
 
     while not stopped.is_set():
         check()
-        while len(going) < AT_ONCE and sum(len(prev) for prev, _ in requests) < ROOM:
+        while len(going) < MAX_SEARCHES_IN_FLIGHT and sum(len(prev) for prev, _ in requests) < MAX_ROWS_IN_FLIGHT:
             try:
                 go_on(*waiting.get_nowait(), None)
             except queue.Empty:

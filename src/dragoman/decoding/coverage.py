@@ -17,7 +17,7 @@ from dragoman.device import float64_device
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
 
-FLOOR = 1e-6
+MIN_ATTENTION = 1e-6
 """A position that was not looked at at all has this much attention: its logarithm has to be a number."""
 
 
@@ -45,7 +45,7 @@ def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor,
     >>> round(coverage(torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]), torch.tensor([True, True, True])), 4)
     -1.3863
     """
-    looked = attention.sum(dim=0).clamp(FLOOR, 1.0)[src_mask]
+    looked = attention.sum(dim=0).clamp(MIN_ATTENTION, 1.0)[src_mask]
     return float(looked.to(float64_device(looked.device)).double().log().sum())
 
 

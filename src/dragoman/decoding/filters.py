@@ -14,9 +14,9 @@ from torch import Tensor
 
 from dragoman.config import Field, settings
 
-LIKELIEST = 256
+NUCLEUS_CANDIDATES = 256
 """Tokens of a row among which a nucleus is looked for first."""
-MARGIN = 1e-9
+ROUNDING_BOUND = 1e-9
 """A generous bound on the rounding error of a sum of probabilities."""
 
 
@@ -60,11 +60,11 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
     probs = logits.softmax(dim=-1, dtype=torch.float64)
     inside = torch.zeros_like(logits, dtype=torch.bool)
     wide = torch.ones(len(logits), dtype=torch.bool, device=logits.device)  # rows whose nucleus may have any size
-    if logits.size(1) > LIKELIEST:
+    if logits.size(1) > NUCLEUS_CANDIDATES:
         # A nucleus is mostly small, and to sort a whole vocabulary takes most of the time that drawing takes.
-        top, ids = logits.topk(LIKELIEST, dim=-1)
+        top, ids = logits.topk(NUCLEUS_CANDIDATES, dim=-1)
         above = top > top[:, -1:]  # all that are as likely as these are here
-        wide = probs.gather(1, ids).masked_fill(~above, 0.0).sum(dim=-1) < p + MARGIN
+        wide = probs.gather(1, ids).masked_fill(~above, 0.0).sum(dim=-1) < p + ROUNDING_BOUND
         ids = ids.sort(dim=-1).values
         inside.scatter_(1, ids, _in_nucleus(logits.gather(1, ids), probs.gather(1, ids), p))
     if bool(wide.any()):

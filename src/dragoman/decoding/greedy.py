@@ -24,18 +24,20 @@ def greedy_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    spare: int = 0,
+    padding_slots: int = 0,
     rules: Sequence[Rule] = (),
 ) -> Search:
     """One hypothesis for each sentence, one row of `state`: finished by `</s>`, or cut at its `max_lengths`.
 
-    The last `spare` rows hold no sentence.
+    The last `padding_slots` rows hold no sentence.
 
     Raises DragomanError when the model's logits are not numbers.
     """
     batch, device = max_lengths.size(0), max_lengths.device
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=1, spare=spare, fills_up=state.fills_up)
-    results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
+    slots = Slots(
+        num_sentences=batch - padding_slots, rows_per_slot=1, padding_slots=padding_slots, pads_rows=state.pads_rows
+    )
+    results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
     tokens = torch.full((batch, 1), SPECIALS.bos_id, dtype=torch.long, device=device)  # (slots, length)

@@ -36,15 +36,15 @@ def group_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    spare: int = 0,
+    padding_slots: int = 0,
     rules: Sequence[Rule] = (),
 ) -> Search:
     """Up to n_best hypotheses for each sentence, of the groups in turn, each once; otherwise as `beam_search`."""
     batch, device, groups = max_lengths.size(0), max_lengths.device, config.diversity_groups
     width = config.beam_size // groups
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(config.beam_size))
-    slots = Slots(batch - spare, config.beam_size, spare, state.fills_up)
-    results: list[list[Hypothesis]] = [[] for _ in range(batch - spare)]
+    slots = Slots(batch - padding_slots, config.beam_size, padding_slots, state.pads_rows)
+    results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     beams = [first_beams(batch, width, device) for _ in range(groups)]
     finished = [no_finished(batch, config, device) for _ in range(groups)]
     longest = int(max_lengths.max())

@@ -19,14 +19,14 @@ class Slots:
 
     Each slot is a group of `rows_per_slot` rows of the model's batch. The slots of done sentences are given up, except
     for as many as it takes to keep a multiple of ROW_MULTIPLE rows, unless the model sees to that
-    (`DecoderState.fills_up`); to that end `spare` slots at the end hold no sentence from the beginning.
+    (`DecoderState.pads_rows`); to that end `padding_slots` slots at the end hold no sentence from the beginning.
     """
 
     CLOSED = -1
 
-    def __init__(self, num_sentences: int, rows_per_slot: int, spare: int = 0, fills_up: bool = False) -> None:
-        self.fills_up = fills_up
-        self.sentences = [*range(num_sentences), *[self.CLOSED] * spare]
+    def __init__(self, num_sentences: int, rows_per_slot: int, padding_slots: int = 0, pads_rows: bool = False) -> None:
+        self.pads_rows = pads_rows
+        self.sentences = [*range(num_sentences), *[self.CLOSED] * padding_slots]
         self.rows_per_slot = rows_per_slot
 
     def of_rows(self) -> list[int]:
@@ -46,8 +46,8 @@ class Slots:
         if not any(is_open):
             self.sentences = []
             return []
-        spare = 0 if self.fills_up else padded(sum(is_open), self.rows_per_slot) - sum(is_open)
-        closed = [slot for slot, value in enumerate(is_open) if not value][:spare]
+        padding_slots = 0 if self.pads_rows else padded(sum(is_open), self.rows_per_slot) - sum(is_open)
+        closed = [slot for slot, value in enumerate(is_open) if not value][:padding_slots]
         kept = sorted([slot for slot, value in enumerate(is_open) if value] + closed)
         self.sentences = [self.sentences[slot] for slot in kept]
         return kept

@@ -33,13 +33,13 @@ def sample_search(
     state: DecoderState,
     config: DecodingConfig,
     max_lengths: Int[Tensor, " batch"],
-    spare: int,
+    padding_slots: int,
     rules: Sequence[Rule],
     sources: Sequence[Sequence[int]],
 ) -> Search:
     """`config.sampling.samples` hypotheses for each sentence, as they were drawn; several may be equal.
 
-    `sources` are the sentences' tokens; the last `spare` rows of `state` hold none. Probabilities and scores are those
+    `sources` are the sentences' tokens; the last `padding_slots` rows of `state` hold none. Probabilities and scores are those
     of the model itself, whatever the filters leave out.
 
     Raises DragomanError when the model's logits are not numbers.
@@ -47,11 +47,16 @@ def sample_search(
     assert config.sampling is not None
     samples, device, batch = config.sampling.samples, max_lengths.device, max_lengths.size(0)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(samples))
-    slots = Slots(num_sentences=batch - spare, rows_per_slot=samples, spare=spare, fills_up=state.fills_up)
+    slots = Slots(
+        num_sentences=batch - padding_slots,
+        rows_per_slot=samples,
+        padding_slots=padding_slots,
+        pads_rows=state.pads_rows,
+    )
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     exact = float64_device(device)
-    where = _where(config.sampling, sources, spare, longest).to(exact)
+    where = _where(config.sampling, sources, padding_slots, longest).to(exact)
     tokens = torch.full((batch, samples, 1), SPECIALS.bos_id, device=device)
     log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=exact)
     lengths = torch.zeros(batch, samples, dtype=torch.long, device=device)  # of what has ended; 0: it goes on
@@ -99,10 +104,10 @@ def _drawn(
 
 
 def _where(
-    config: SampledConfig, sources: Sequence[Sequence[int]], spare: int, longest: int
+    config: SampledConfig, sources: Sequence[Sequence[int]], padding_slots: int, longest: int
 ) -> Float[Tensor, "batch samples longest"]:
-    """The numbers that decide each sample of each sentence, token by token; 0 in the last `spare` rows."""
-    where = torch.zeros(len(sources) + spare, config.samples, longest, dtype=torch.float64)
+    """The numbers that decide each sample of each sentence, token by token; 0 in the last `padding_slots` rows."""
+    where = torch.zeros(len(sources) + padding_slots, config.samples, longest, dtype=torch.float64)
     for row, ids in enumerate(sources):
         sentence = int.from_bytes(hashlib.sha256(repr(list(ids)).encode()).digest()[:8], "little")
         for i in range(config.samples):

@@ -1,4 +1,4 @@
-"""Step 8: encode once and search. The one door to the searches: `search` for one batch, `begin` and `search_together`
+"""Step 8: encode once and search. The one door to the searches: `search` for one batch, `search_steps` and `search_together`
 for several."""
 
 import math
@@ -33,17 +33,17 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
-    `options` are those of `begin`. Dropout is off while it searches, whatever mode the model is in, and the mode is put
+    `options` are those of `search_steps`. Dropout is off while it searches, whatever mode the model is in, and the mode is put
     back afterwards. On a CPU it takes one thread, as a search that is one of several does.
 
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.
     """
-    [hypotheses] = search_together(model, [begin(model, src, src_mask, config, **options)], src.device)
+    [hypotheses] = search_together(model, [search_steps(model, src, src_mask, config, **options)], src.device)
     return hypotheses
 
 
-def begin(
+def search_steps(
     model: Seq2SeqModel,
     src: Int[Tensor, "batch src_len"],
     src_mask: Bool[Tensor, "batch src_len"],
@@ -75,8 +75,8 @@ def begin(
     widened = config if not config.coverage_penalty else replace(config, n_best=config.num_candidates)
     rows_per_slot = config.num_candidates if terms is None else rows_for(config, terms)
     state, rows = _started(model, src, src_mask, rows_per_slot, read)
-    spare, limits, all_rules = len(rows) - batch, max_lengths[rows], config.rules(rules)
-    begun = (state, widened, limits, spare, all_rules)
+    padding_slots, limits, all_rules = len(rows) - batch, max_lengths[rows], config.rules(rules)
+    begun = (state, widened, limits, padding_slots, all_rules)
     last = None if read is None else read[rows, -1]
     if config.sampling is not None:
         if terms is not None:
@@ -123,7 +123,7 @@ def _started(
     rows = torch.arange(padded(batch, rows_per_slot=width), device=src.device).clamp(max=batch - 1)
     memory = model.encode(src[rows], src_mask[rows])
     state = model.start_search(memory, rows_per_slot, None if read is None else read[rows, :-1])
-    num_slots = batch if state.fills_up else padded(batch, rows_per_slot)
+    num_slots = batch if state.pads_rows else padded(batch, rows_per_slot)
     if num_slots < len(rows):
         state = state.reorder(torch.arange(num_slots, device=src.device))
     return state, rows[:num_slots]

@@ -15,7 +15,7 @@ from dragoman.runs.events import METRICS, Event, last_event, read_events, withou
 from dragoman.runs.new_run import IDENTITY
 from dragoman.tasks import recipes
 from dragoman.tasks.announcement import circumstances
-from dragoman.training.pace import PACE
+from dragoman.training.time_budget import TIME_BUDGET_FILE
 
 Verdict = Literal["bytes", "scores", "differs", "interrupted"]
 WEIGHTS = ("model.safetensors", "averaged.safetensors", "optimizer.safetensors")
@@ -111,7 +111,7 @@ def _environment(start: Event, recipe: Any) -> list[str]:
         for key, value in now.items()
         if start.get(key) is not None and start[key] != value
     ]
-    if (Path(recipe.run_dir) / PACE).exists():
+    if (Path(recipe.run_dir) / TIME_BUDGET_FILE).exists():
         changes.append("the clock decided where it ended (`budget`); the number of steps is kept, its marks are not")
     return changes
 

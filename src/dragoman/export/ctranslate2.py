@@ -24,7 +24,7 @@ from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
 from dragoman.export.parameter_names import named
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.models.blocks import PositionedEmbedding
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
@@ -308,7 +308,7 @@ class CTranslate2Engine:
         self.src_pieces, self.tgt_pieces = pieces_of(tokenizers.src), pieces_of(tokenizers.tgt)
         self.tgt_ids = {piece: index for index, piece in enumerate(self.tgt_pieces)}
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """Raises DragomanError for settings that are not followed, and for terms and prefixes."""
         decoding, tags = translator.decoding, list(translator.tokenizers.tgt.before)
         check_decoding(decoding)

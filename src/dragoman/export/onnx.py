@@ -150,7 +150,7 @@ class OnnxState:
 
     renewed: dict[str, Tensor]
     kept: dict[str, Tensor]
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "OnnxState":
         """Row i of the result is row `rows[i]` of this state."""

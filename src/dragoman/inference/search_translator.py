@@ -18,7 +18,7 @@ from dragoman.decoding.beam import BeamStep
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Ban, BeginWith, Rule, ngrams
-from dragoman.decoding.search import DecodingConfig, Hypothesis, begin, default_max_lengths, search_together
+from dragoman.decoding.search import DecodingConfig, Hypothesis, default_max_lengths, search_steps, search_together
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
@@ -26,7 +26,7 @@ from dragoman.inference.loading import decoding_settings, load_parts
 from dragoman.inference.long_input import split_long
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
-from dragoman.inference.translation import Part, Reranker, Translation
+from dragoman.inference.translation import Reranker, Segment, Translation
 from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
@@ -45,13 +45,13 @@ SPELLINGS = 100
 class Searcher(Protocol):
     """A search in the place of PyTorch's own (`SearchTranslator.searched_by`)."""
 
-    def hypotheses(self, translator: "SearchTranslator", parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: "SearchTranslator", parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses for each part, as `SearchTranslator.hypotheses`."""
         ...
 
 
 PlaceTerms = Callable[
-    ["SearchTranslator", Glossary, Sequence[Part], Sequence[list[Translation]]], list[list[Translation]]
+    ["SearchTranslator", Glossary, Sequence[Segment], Sequence[list[Translation]]], list[list[Translation]]
 ]
 """A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
 
@@ -238,8 +238,8 @@ class SearchTranslator:
 
     def _n_best_of_search(self, sentences: Sequence[str], prefixes: Sequence[str] | None) -> list[list[Translation]]:
         """`n_best` by the score of the search."""
-        begin = prefixes if prefixes is not None else [""] * len(sentences)
-        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
+        search_steps = prefixes if prefixes is not None else [""] * len(sentences)
+        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, search_steps, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
         ranked = list(map(self.ranked, self.free_hypotheses(whole), whole))
         if self.glossary is not None and self.place_terms is not None:
@@ -247,7 +247,7 @@ class SearchTranslator:
         results = iter(ranked)
         return [self._joined(list(itertools.islice(results, len(of_sentence)))) for of_sentence in parts]
 
-    def free_hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def free_hypotheses(self, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """`hypotheses` without any banned phrase.
 
         A part whose hypotheses hold one is searched again without the tokens that spelled it, as often as another
@@ -273,7 +273,7 @@ class SearchTranslator:
         source = self.tokenizers.src.decode(next(iter(searched.values())).ids)
         raise Error.SEARCH_FAILED(f"nothing is found for {source!r} without the phrases that are to be avoided")
 
-    def hypotheses(self, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses that the search, or another engine, finds for each part."""
         if self.engine is not None:
             return self.engine.hypotheses(self, parts)
@@ -287,15 +287,15 @@ class SearchTranslator:
             for places in even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
         # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
-        searches = [self.begin([parts[row] for row in rows]) for rows in batches]
+        searches = [self.search_steps([parts[row] for row in rows]) for rows in batches]
         searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
             for row, hypotheses in zip(rows, of_batch, strict=True):
                 results[row] = hypotheses
         return results
 
-    def begin(
-        self, parts: Sequence[Part], rules: Sequence[Rule] = (), watch: Callable[[BeamStep], None] | None = None
+    def search_steps(
+        self, parts: Sequence[Segment], rules: Sequence[Rule] = (), watch: Callable[[BeamStep], None] | None = None
     ) -> Search:
         """The search of a batch of parts of one width, for whoever steps it; `rules` come after the translator's own,
         and `watch` is shown the steps of a beam.
@@ -309,7 +309,7 @@ class SearchTranslator:
             raise error.code(f"{source!r}: {error.why}") from error
 
     def _search_of(
-        self, parts: Sequence[Part], rules: Sequence[Rule], watch: Callable[[BeamStep], None] | None
+        self, parts: Sequence[Segment], rules: Sequence[Rule], watch: Callable[[BeamStep], None] | None
     ) -> Search:
         src, src_mask = collate_src([part.ids for part in parts], WIDTH_MULTIPLE, self.max_src_tokens)
         prefixes = {row: part.prefix for row, part in enumerate(parts) if part.prefix}
@@ -322,7 +322,7 @@ class SearchTranslator:
                 raise Error.CONFLICT("decoding.no_source_ngram is for a joint vocabulary", "set it to 0")
             bans += [Ban(ngrams(part.ids, own.no_source_ngram), sentence=row) for row, part in enumerate(parts)]
         decoding = own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
-        return begin(
+        return search_steps(
             self.model,
             src.to(self.device),
             src_mask.to(self.device),
@@ -338,7 +338,7 @@ class SearchTranslator:
             read=read if parts[0].read else None,
         )
 
-    def ranked(self, hypotheses: Sequence[Hypothesis], part: Part | None = None) -> list[Translation]:
+    def ranked(self, hypotheses: Sequence[Hypothesis], part: Segment | None = None) -> list[Translation]:
         """The `n_best` best of a sentence's hypotheses as texts, each once, whatever tokens spell it. `part`: their
         source, where unknown words are to be replaced."""
         if part is not None and self.decoding.replace_unk:
@@ -355,7 +355,7 @@ class SearchTranslator:
             best = sorted((replace(item, score=utility[item.text]) for item in best), key=lambda item: -item.score)
         return best[: self.decoding.n_best]
 
-    def parts(self, sentence: str, prefix: str = "") -> list[Part]:
+    def parts(self, sentence: str, prefix: str = "") -> list[Segment]:
         """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long.
 
         `prefix` is how its translation begins.
@@ -365,13 +365,15 @@ class SearchTranslator:
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
         free = list(self.tokenizers.tgt.before)
-        begin = self._beginning(prefix) if prefix.strip() else free
+        search_steps = self._beginning(prefix) if prefix.strip() else free
         if len(ids) <= self.max_src_tokens:
-            return [Part(ids, begin, sentence)]
+            return [Segment(ids, search_steps, sentence)]
         held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
         cut = split_long(held, lambda text: len(self.source_ids(text.replace(HELD, " "))), self.max_src_tokens)
         texts = [text.replace(HELD, " ") for text in cut]
-        parts = [Part(self.source_ids(text), free if number else begin, text) for number, text in enumerate(texts)]
+        parts = [
+            Segment(self.source_ids(text), free if number else search_steps, text) for number, text in enumerate(texts)
+        ]
         return [part for part in parts if part.ids]
 
     def source_ids(self, text: str) -> list[int]:

@@ -31,7 +31,7 @@ Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Tran
 """Puts the translations of each source, all of them, into another order, with scores that say why."""
 
 
-class Part(NamedTuple):
+class Segment(NamedTuple):
     """The unit of a search: a sentence, or a part of one that is too long."""
 
     ids: list[int]

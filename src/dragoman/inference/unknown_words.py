@@ -11,7 +11,7 @@ from dragoman.data.batch import collate
 from dragoman.decoding.base import Hypothesis
 from dragoman.decoding.coverage import cross_attention
 from dragoman.errors import Error
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.lines import find, read_lines
 from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE
@@ -36,7 +36,7 @@ def phrase_table(path: str) -> dict[str, str]:
 
 @torch.inference_mode()
 def without_unknown(
-    model: Seq2SeqModel, tokenizers: TokenizerPair, part: Part, hypothesis: Hypothesis, phrases: str | None = None
+    model: Seq2SeqModel, tokenizers: TokenizerPair, part: Segment, hypothesis: Hypothesis, phrases: str | None = None
 ) -> str:
     """The text of a hypothesis without any `<unk>`; `part`: its source as the model reads it; `phrases`: the table.
 

@@ -13,7 +13,7 @@ from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.models.transformer import TransformerState
 
 GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
@@ -106,7 +106,7 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     translator = translator.with_decoding(beam_size=max(2, decoding.beam_size))
     decoding, given = translator.decoding, list(tokenizers.tgt.before)
     watched: list[BeamStep] = []
-    search = translator.begin([Part(ids, given)], watch=watched.append)
+    search = translator.search_steps([Segment(ids, given)], watch=watched.append)
     [[hypotheses]] = search_together(translator.model, [search], translator.device)
     longest = int(default_max_lengths(torch.ones(1, len(ids) + 1, dtype=torch.bool), decoding)) + len(given)
     longest = min(longest, translator.model.max_target_length or longest)

@@ -33,7 +33,7 @@ class DecoderState(Protocol):
     """A decoder's memory of its past tokens: key/value caches, or h and c. Immutable from outside."""
 
     @property
-    def fills_up(self) -> bool:
+    def pads_rows(self) -> bool:
         """True if `decode_steps` makes the rows of all states together up to a multiple of ROW_MULTIPLE; else each
         state has to have such a number of rows by itself."""
         ...

@@ -20,8 +20,8 @@ class EnsembleState:
     states: tuple[DecoderState, ...]
 
     @property
-    def fills_up(self) -> bool:
-        return all(state.fills_up for state in self.states)
+    def pads_rows(self) -> bool:
+        return all(state.pads_rows for state in self.states)
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "EnsembleState":
         return EnsembleState(tuple(state.reorder(rows) for state in self.states))

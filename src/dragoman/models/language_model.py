@@ -41,7 +41,7 @@ class LanguageModelState:
     """The caches, one for each layer."""
 
     past: tuple[DecodingCache, ...]
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "LanguageModelState":
         """Row i of the result is row `rows[i]` of this state."""

@@ -120,7 +120,7 @@ class RecurrentState:
     """The last readout, with input feeding."""
     attended: Attended | None = None
     """None without attention."""
-    fills_up: ClassVar[bool] = False
+    pads_rows: ClassVar[bool] = False
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "RecurrentState":
         """Row i of the result is row `rows[i]` of this state."""

@@ -93,7 +93,7 @@ class TransformerState:
     past: tuple[DecodingCache, ...]
     memory: tuple[KVCache, ...]
     memory_mask: Bool[Tensor, "sentences 1 1 src_len"]
-    fills_up: ClassVar[bool] = True
+    pads_rows: ClassVar[bool] = True
 
     def reorder(self, rows: Int[Tensor, " new_rows"]) -> "TransformerState":
         """Row i of the result is row `rows[i]` of this state.

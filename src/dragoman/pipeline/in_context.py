@@ -21,14 +21,14 @@ from dragoman.alignment.learnt_markup import has_markup, items_of_line
 from dragoman.alignment.markup import PROTECTED, text_and_codes
 from dragoman.decoding.base import Hypothesis
 from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Part, Translation
+from dragoman.inference.translation import Segment, Translation
 from dragoman.pipeline.splitter import Piece
 from dragoman.text.annotations import BREAK
 from dragoman.text.tokenizers.base import UNK_ID
 
 MOST_TOGETHER = 64
 """Sentences of as many documents that are searched for together, at most."""
-ROOM = 2.0
+TARGET_TOKENS_PER_SOURCE_TOKEN = 2.0
 """Tokens of a translation for each of its source: the room that is left for it behind its beginning."""
 
 Result = TypeVar("Result")
@@ -143,7 +143,7 @@ class ReadingContext:
     """Sentences that the run has learnt to read, and those of them whose translations it begins with."""
     engine: Searcher | None
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses for each part, read behind the sentences before it."""
         longer = [self._part(translator, part) for part in parts]
         hypotheses = translator.searched_by(self.engine).hypotheses(longer)
@@ -152,7 +152,7 @@ class ReadingContext:
             for part, of_part in zip(longer, hypotheses, strict=True)
         ]
 
-    def _part(self, translator: SearchTranslator, part: Part) -> Part:
+    def _part(self, translator: SearchTranslator, part: Segment) -> Segment:
         """The part with the sentences before it."""
         tokenizers = translator.tokenizers
         src: list[int] = []
@@ -161,7 +161,11 @@ class ReadingContext:
             longer = _ids(translator, tokenizers.src, one.src) + src
             begun = (_ids(translator, tokenizers.tgt, one.tgt) + tgt) if number < self.count[1] else tgt
             room = translator.max_src_tokens - len(part.ids)
-            if len(longer) > room or len(begun) > room - (ROOM - 1) * len(part.ids) or UNK_ID in begun:
+            if (
+                len(longer) > room
+                or len(begun) > room - (TARGET_TOKENS_PER_SOURCE_TOKEN - 1) * len(part.ids)
+                or UNK_ID in begun
+            ):
                 break
             src, tgt = longer, begun
         at, begins = len(tokenizers.src.before), len(tokenizers.tgt.before)
@@ -190,7 +194,7 @@ class _Request:
     """A search that a thread waits for."""
 
     translator: SearchTranslator
-    parts: Sequence[Part]
+    parts: Sequence[Segment]
     done: threading.Event = field(default_factory=threading.Event)
     hypotheses: list[list[Hypothesis]] = field(default_factory=list)
     error: Exception | None = None
@@ -209,7 +213,7 @@ class Meeting:
         self._here = count
         self._waiting: list[_Request] = []
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses for parts, once the others wait for theirs. Raises what the search raises for them."""
         request = _Request(translator, parts)
         self._come(lambda: self._waiting.append(request))
@@ -262,5 +266,5 @@ class _AtMeeting:
     meeting: Meeting
     engine: Searcher | None
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         return self.meeting.hypotheses(translator.searched_by(self.engine), parts)

@@ -17,7 +17,7 @@ from dragoman.decoding.base import Hypothesis
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.text.glossary import Glossary
 
@@ -98,7 +98,7 @@ class _Holding:
     phrases: tuple[str, ...]
     engine: Searcher | None
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """Raises DragomanError for a phrase that the vocabulary cannot write."""
         tokenizer = translator.tokenizers.tgt
         phrases = [translator.normalize(phrase) for phrase in self.phrases]

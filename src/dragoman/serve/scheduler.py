@@ -24,11 +24,11 @@ import torch
 from dragoman.cancellation import checked_by
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import Hypothesis
-from dragoman.decoding.continuous_batching import Answer, Asked, Search
+from dragoman.decoding.continuous_batching import DecodeStepInput, DecodeStepOutput, Search
 from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Step
 from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Part
+from dragoman.inference.translation import Segment
 from dragoman.progress import say
 from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.serve.logs import traced
@@ -157,7 +157,7 @@ class SearcherAdapter:
     handle: RequestHandle
     searcher: Searcher | None
 
-    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Part]) -> list[list[Hypothesis]]:
+    def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """Raises what the search raises, Cancelled or DeadlineExceeded."""
         handle = self.handle
         sentences = handle.waiting = [QueuedSentence(translator, self.searcher, part, handle) for part in parts]
@@ -183,7 +183,7 @@ class QueuedSentence:
     """A sentence in the queue, or in a batch, and its hypotheses to be."""
 
     def __init__(
-        self, translator: SearchTranslator, searcher: Searcher | None, part: Part, handle: RequestHandle
+        self, translator: SearchTranslator, searcher: Searcher | None, part: Segment, handle: RequestHandle
     ) -> None:
         self.translator, self.searcher, self.part, self.handle = translator, searcher, part, handle
         self.result: Future[list[Hypothesis]] = Future()
@@ -216,7 +216,7 @@ class RunningBatch:
 
     sentences: list[QueuedSentence]
     search: Search
-    inputs: Asked
+    inputs: DecodeStepInput
     clients: frozenset[User]
     """The clients whose sentences are in it. True: the sentences are of documents."""
 
@@ -498,7 +498,7 @@ class BatchScheduler:
                 self._finish(sentences, first.searcher.hypotheses(first.translator, parts))
                 return
             # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
-            search = first.translator.begin(parts, [] if first.part.terms else [CancelRule(sentences)])
+            search = first.translator.search_steps(parts, [] if first.part.terms else [CancelRule(sentences)])
             clients = frozenset(sentence.handle.user for sentence in sentences)
             going.append(RunningBatch(sentences, search, next(search), clients))
         except StopIteration as done:
@@ -540,7 +540,7 @@ class BatchScheduler:
             for user in batch.clients:
                 self.processor.searched.charge(user, seconds * number / rows / len(batch.clients))
 
-    def _answers(self, together: list[RunningBatch]) -> Sequence[Answer | Exception]:
+    def _answers(self, together: list[RunningBatch]) -> Sequence[DecodeStepOutput | Exception]:
         """The model's answer to each batch; where it fails, the error for those that it fails for."""
         model = together[0].sentences[0].translator.model
         try:

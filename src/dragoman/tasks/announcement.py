@@ -29,11 +29,11 @@ def announce(
 
     `busy`: the threads of other programs that kept the machine busy while `took` was measured.
     """
-    left = took.seconds(trainer.pace.end - trainer.step, trainer.config.validate_every)
+    left = took.seconds(trainer.time_budget.end - trainer.step, trainer.config.validate_every)
     lines = {**lines, 7: _training_line(trainer, fields, took, left, busy)}
     for number, text in sorted(lines.items()):
         say(f"{f'{number} {titles[number - 1].lower()}':<25} {text}")
-    if late := never_falls(trainer.config.schedule, trainer.pace.end):
+    if late := never_falls(trainer.config.schedule, trainer.time_budget.end):
         say(late)
     trainer.log.event(
         "start",
@@ -45,7 +45,7 @@ def announce(
         "plan",
         **fields,
         parameters=count_parameters(trainer.model),
-        max_steps=trainer.pace.end,
+        max_steps=trainer.time_budget.end,
         estimated_s=left,
         other_busy_threads=busy,
         estimated_bytes=took.peak_bytes,
@@ -69,9 +69,9 @@ def circumstances(device: torch.device, precision: str) -> dict[str, Any]:
 
 
 def _training_line(trainer: Trainer, fields: Mapping[str, Any], took: Estimate, left: float, busy: int) -> str:
-    max_steps, budget = trainer.pace.end, trainer.pace.budget
+    max_steps, deadline = trainer.time_budget.end, trainer.time_budget.deadline
     load = f" beside {busy} other busy thread{'s' * (busy > 1)}" if busy else ""
-    clocked = "" if budget is None else ", or as many as the time allows,"
+    clocked = "" if deadline is None else ", or as many as the time allows,"
     return (
         f"{max_steps:,} steps{clocked} = {max_steps / fields['steps_per_epoch']:.1f} epochs on {trainer.device} in "
         f"{trainer.precision}{COMPILED[trainer.training_step.compiled]}; about {clock(left)} "

@@ -50,11 +50,11 @@ from dragoman.training.config import TrainingConfig, check_division
 from dragoman.training.distributed import Ranks
 from dragoman.training.loop import Outcome, Trainer
 from dragoman.training.optim import frozen_parameters
-from dragoman.training.pace import PACE, Budget
 from dragoman.training.preflight import Estimate, fitting_batch_tokens, preflight
 from dragoman.training.state import is_out_of_patience
 from dragoman.training.step import TrainingStep
 from dragoman.training.task import Task
+from dragoman.training.time_budget import TIME_BUDGET_FILE, Deadline
 
 REPORT_SECONDS = 1.5
 """A report takes about so long."""
@@ -338,7 +338,7 @@ class Job(ABC):
         ranks = self.ranks
         step = self.training_step(fresh=path is None)
         trainer = self.trainer(step, log)
-        if path and self._is_done(path, trainer.pace.end):
+        if path and self._is_done(path, trainer.time_budget.end):
             return trainer, self._end_again(trainer, path)
         if path is None and self.recipe.training.workspace is not None:
             tokens = ranks.broadcast(lambda: fitting_batch_tokens(trainer))
@@ -349,24 +349,24 @@ class Job(ABC):
         say("trying the largest batch, some steps, a validation and a checkpoint")
         busy = other_busy_threads()
         took = preflight(trainer)  # before anything is loaded, as its trial leaves the optimizer empty
-        budget = None
+        training_deadline = None
         if deadline is not None:
             after = partial(self.seconds_after_training, took)
-            budget = Budget(deadline, took.seconds_per_step, took.seconds_per_validation, after)
+            training_deadline = Deadline(deadline, took.seconds_per_step, took.seconds_per_validation, after)
         if path:
-            trainer = self.trainer(step, log, budget)
+            trainer = self.trainer(step, log, training_deadline)
             trainer.resume(path)
-            if budget is not None:  # of which earlier starts have taken their part
-                budget.deadline -= trainer.elapsed_before
+            if training_deadline is not None:  # of which earlier starts have taken their part
+                training_deadline.time -= trainer.elapsed_before
             log.forget("test")  # of a run that had been done
             say(f"going on from step {trainer.step:,} ({path})")
         else:
             log.rewind(0)  # of a run that ended before its first checkpoint
-            ranks.first(lambda: (self.run_dir / PACE).unlink(missing_ok=True))
+            ranks.first(lambda: (self.run_dir / TIME_BUDGET_FILE).unlink(missing_ok=True))
             log.forget("test")
             if deadline is not None:
                 self._plan_steps(took, deadline - time.monotonic())
-            trainer = self.trainer(step, log, budget)
+            trainer = self.trainer(step, log, training_deadline)
         if ranks.is_first:
             lines, fields = self.plan(trainer)
             lines = {6: f"{self.recipe.model.type}, {count_parameters(trainer.model):,} parameters", **lines}
@@ -417,7 +417,7 @@ class Job(ABC):
         remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
         say(
-            f"nothing to train: {trainer.step:,} of {trainer.pace.end:,} steps are done{why}; raise {remedy} to go on, "
+            f"nothing to train: {trainer.step:,} of {trainer.time_budget.end:,} steps are done{why}; raise {remedy} to go on, "
             f"or begin another run with this one's weights (init_from={self.run_dir} run_dir=...)"
         )
         return trainer.end()
@@ -472,14 +472,14 @@ class Job(ABC):
             recipe.training, model, task, device=device, precision=precision, seed=recipe.seed, ranks=self.ranks
         )
 
-    def trainer(self, training_step: TrainingStep, log: RunLog, budget: Budget | None = None) -> Trainer:
+    def trainer(self, training_step: TrainingStep, log: RunLog, deadline: Deadline | None = None) -> Trainer:
         """The training of the recipe as it is now."""
-        recipe, sizes = self.recipe, {"d_model": self.recipe.model.d_model, "budget": budget}
+        recipe, sizes = self.recipe, {"d_model": self.recipe.model.d_model, "deadline": deadline}
         facts = {} if recipe.adapter is None else adapter.facts(recipe.adapter, self._base())
         return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, facts=facts, **sizes)
 
     def _plan_steps(self, took: Estimate, seconds: float) -> None:
-        """Plan for the steps that take so long; the clock may move the end (`training/pace.py`)."""
+        """Plan for the steps that take so long; the clock may move the end (`training/time_budget.py`)."""
         training = self.recipe.training
         steps = self.ranks.broadcast(
             lambda: took.steps_within(seconds - self.seconds_after_training(took), training.validate_every)

@@ -44,11 +44,11 @@ class Trainer(Resumable):
         """Train to the end of the recipe, to the end of patience, or until asked to stop (Ctrl-C, SIGTERM)."""
         self.started = time.monotonic()
         self.state.window.start_clock()
-        self.start_pace()
+        self.start_time_budget()
         try:
             with (
                 stop_on_signals(self._stop_after_this_step),
-                Progress("training", self.pace.end, done=self.step, interval_s=15.0) as bar,
+                Progress("training", self.time_budget.end, done=self.step, interval_s=15.0) as bar,
             ):
                 while not self.why_done:
                     if self._advance(bar) and self._is_stop_asked():
@@ -72,8 +72,8 @@ class Trainer(Resumable):
         self.state.step += 1
         self.stop_wanted = self.stop_when(self.step) or self.stop_wanted  # a signal may come while it is asked
         due, save = self._what_is_due()
-        bar.total = self.pace.end
-        if self.step % self.config.log_every == 0 or self.step == self.pace.end:
+        bar.total = self.time_budget.end
+        if self.step % self.config.log_every == 0 or self.step == self.time_budget.end:
             self._log_step()
         bar.advance(1, **{"loss": self.state.window.shown_loss, "tokens/s": self.state.window.shown_rate})
         ranked_by: Mapping[str, Any] = {}
@@ -93,12 +93,12 @@ class Trainer(Resumable):
         """After a step: (a validation, a checkpoint). A clock has something to say in it, so rank 0 decides."""
 
         def decided() -> list[int]:
-            moved = self.pace.look(self.step)
-            return [moved, self.pace.should_validate(self.step), self.pace.should_save()]
+            moved = self.time_budget.reestimate(self.step)
+            return [moved, self.time_budget.should_validate(self.step), self.time_budget.should_save()]
 
         moved, due, save = self.ranks.broadcast_numbers(decided, 3)
         if moved:
-            self.share_marks()
+            self.share_stretches()
         return bool(due), bool(save)
 
     def train_step(self, step: int) -> tuple[Tensor, Tensor, int]:
@@ -111,7 +111,7 @@ class Trainer(Resumable):
         """The learning rate of a step: the schedule's, lowered by each rollback."""
         reaction = self.config.not_finite
         lowered = reaction.factor**self.state.rollbacks if isinstance(reaction, RollbackConfig) else 1.0
-        return self.state.schedule.rate(self.pace.at(step)) * lowered
+        return self.state.schedule.rate(self.time_budget.schedule_step(step)) * lowered
 
     def _is_stop_asked(self) -> bool:
         self.stop_asked = self.stop_asked or self.ranks.any(self.stop_wanted)
@@ -139,7 +139,7 @@ class Trainer(Resumable):
         """Why there is nothing left to train, None where there is."""
         if self.stream_ended:
             return "stream"
-        if self.step >= self.pace.end:
+        if self.step >= self.time_budget.end:
             return "max_steps"
         return "patience" if is_out_of_patience(vars(self.state), self.config) else None
 
@@ -156,7 +156,7 @@ class Trainer(Resumable):
                 result = self.task.validate(self.model)
             else:
                 result = Validation(**self.ranks.broadcast(lambda: vars(self.task.validate(self.model))))
-        self.pace.validated(time.monotonic() - started)
+        self.time_budget.validated(time.monotonic() - started)
         for name, value in {"score": result.score, **result.metrics}.items():
             if not math.isfinite(value):
                 raise NotFinite(f"step {self.step:,}: the {name} of the validation is {value}", self.step)

@@ -16,9 +16,9 @@ from dragoman.training import optim
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loss_scale import LossScale, Overflow
 from dragoman.training.nonfinite import NotFinite, RollbackConfig, SkipConfig, given_up
-from dragoman.training.pace import Budget, Mark, Pace
 from dragoman.training.state import TrainingState
 from dragoman.training.step import TrainingStep
+from dragoman.training.time_budget import Deadline, ScheduleStretch, TimeBudget
 
 NOT_IN_STATE = (
     "config", "run_dir", "log", "stop_when", "facts",  # given to it
@@ -42,7 +42,7 @@ class Resumable:
         run_dir: Path,
         log: RunLog,
         d_model: int,
-        budget: Budget | None = None,
+        deadline: Deadline | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         """`facts`: what the state of each checkpoint says besides."""
@@ -50,7 +50,9 @@ class Resumable:
         self.config, self.training_step, self.task = config, training_step, training_step.task
         self.model, self.device, self.ranks = training_step.model, training_step.device, training_step.ranks
         self.run_dir, self.log = run_dir, log
-        self.pace = Pace(config, run_dir, budget if self.ranks.is_first else None, writes=self.ranks.is_first)
+        self.time_budget = TimeBudget(
+            config, run_dir, deadline if self.ranks.is_first else None, writes=self.ranks.is_first
+        )
         schedule = config.schedule.build(config.max_steps, d_model)
         self.state = TrainingState(schedule=schedule, precision=training_step.precision)
         training_step.loss_scale = self.state.loss_scale = LossScale.of(training_step.precision)
@@ -93,7 +95,7 @@ class Resumable:
                 self.log.event("checkpoint", step=self.step, validated=bool(ranked_by), elapsed_s=self.elapsed_s)
             checkpoint.save(self.run_dir, self.step, *self.saved(ranked_by))
             checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
-            self.pace.saved(time.monotonic() - started)
+            self.time_budget.saved(time.monotonic() - started)
 
         self.ranks.first(write)
 
@@ -141,7 +143,7 @@ class Resumable:
         self.resume(Path(path), before)
         self.ranks.first(lambda: checkpoint.drop_after(self.run_dir, self.step))
         self.state.rollbacks, self.elapsed_before, self.started = before + 1, elapsed_s, time.monotonic()
-        self.start_pace()
+        self.start_time_budget()
         bar.advance(self.step - bar.done)
         self.log.event("rollback", step=error.step, why=str(error), to=self.step, rollbacks=before + 1)
         bar.say(f"{error}; back to step {self.step:,}, with {reaction.factor ** (before + 1):g} times the rate")
@@ -165,13 +167,15 @@ class Resumable:
         self.log.event("skip", step=error.step, why=str(error), skipped=self.state.skipped)
         bar.say(f"{error}; left out")
 
-    def start_pace(self) -> None:
+    def start_time_budget(self) -> None:
         """Begin, or go on, where the training stands."""
-        self.pace.start(self.step, self.elapsed_before)
-        self.share_marks()
+        self.time_budget.start(self.step, self.elapsed_before)
+        self.share_stretches()
 
-    def share_marks(self) -> None:
-        self.pace.marks = [Mark(**mark) for mark in self.ranks.broadcast(self.pace.plain_marks)]
+    def share_stretches(self) -> None:
+        self.time_budget.stretches = [
+            ScheduleStretch(**stretch) for stretch in self.ranks.broadcast(self.time_budget.plain_stretches)
+        ]
 
 
 def digest(model: nn.Module) -> str:

@@ -16,7 +16,7 @@ class Schedule:
         self.settings, self.max_steps, self.d_model = settings, max_steps, d_model
 
     def rate(self, step: float) -> float:
-        """The rate for a step, which may be a fraction (`pace.py`)."""
+        """The rate for a step, which may be a fraction (`time_budget.py`)."""
         return float(self.settings.rate_at(step, self.max_steps, self.d_model))
 
     def observe(self, better: bool) -> None:

@@ -32,7 +32,7 @@ class CasedConfig(SentencePieceConfig):
     marks: ClassVar[tuple[str, ...]] = MARKS
 
 
-class Mark(NamedTuple):
+class CaseMark(NamedTuple):
     """A mark before (`</upper>`: after) so many letters of a text, spaces not counted."""
 
     place: int
@@ -57,7 +57,7 @@ def upper_of(char: str) -> str:
     return capital if len(capital) == 1 and (char == "ς" or capital.lower() == char) else char
 
 
-def marked(text: str, kept: frozenset[int] = frozenset()) -> tuple[str, list[Mark]]:
+def marked(text: str, kept: frozenset[int] = frozenset()) -> tuple[str, list[CaseMark]]:
     """The text in lower case, and its marks. The words that begin at the characters `kept` stay as they are.
 
     >>> marked("Der NEUE TISCH vom iPhone")
@@ -72,12 +72,12 @@ Mark(place=12, piece='</upper>')])
         # The last letter of a Greek word has a form of its own, where it is small.
         small = (lower_of(char) for char in text[start:end])
         out[start:end] = re.sub(r"(?<=\w)σ(?!\w)", "ς", "".join(small)) if "Σ" in text[start:end] else small
-        marks += [Mark(before[start], UPPER), Mark(before[end], END)]
+        marks += [CaseMark(before[start], UPPER), CaseMark(before[end], END)]
     for match in _WORD.finditer("".join(out)):
         word, start = match.group(), match.start()
         if start not in kept and lower_of(word[0]) != word[0] and not any(map(_is_capital, word[1:])):
             out[start] = lower_of(word[0])
-            marks.append(Mark(before[start], CAPITAL))
+            marks.append(CaseMark(before[start], CAPITAL))
     return "".join(out), sorted(marks)
 
 
