@@ -30,9 +30,9 @@ DATA = Path(os.environ.get("DRAGOMAN_DATA", "data"))
 
 def settings() -> dict[str, Any]:
     """Twenty settings by hand: each differs from the first in a thing or two."""
-    from dragoman.tasks.sizes import Size
+    from dragoman.tasks.sizes import TrainingSize
 
-    base = Size(6_000, 128, 4, 2, 0.05, 2048, 1, 5e-3, 0.99)
+    base = TrainingSize(6_000, 128, 4, 2, 0.05, 2048, 1, 5e-3, 0.99)
     return {
         "d128-v6000": base,
         "d64": replace(base, d_model=64, lr=6e-3),

@@ -23,7 +23,7 @@ from dragoman.alignment.links import aligned_pair, proportional
 from dragoman.alignment.markup import transfer_markup
 from dragoman.formats.base import Code
 from dragoman.languages.unspaced import word_borders
-from dragoman.text.placeholders import put_back, without_spans
+from dragoman.text.placeholders import restore_spans, without_spans
 from dragoman.text.words import words
 
 CODE, TAGS = "{name}", ("<b>", "</b>")
@@ -75,7 +75,7 @@ def with_placeholder(src: str, tgt: str, number: int) -> str | None:
     parts.insert(1 + number % (len(parts) - 1), CODE)
     bare, removed = without_spans(" ".join(parts))
     src_words = words(bare)
-    return put_back(tgt, removed, src_words, proportional(len(words(tgt)), len(src_words)))
+    return restore_spans(tgt, removed, src_words, proportional(len(words(tgt)), len(src_words)))
 
 
 def with_tags(src: str, tgt: str, number: int) -> str | None:

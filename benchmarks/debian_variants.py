@@ -220,7 +220,7 @@ def by_budget(bench: Bench) -> Change:
     return Change(settings=settings_of(size), facts={"size": vars(size), "explanation": explained})
 
 
-def size_within(bench: Bench) -> tuple[sizes.Size, str]:
+def size_within(bench: Bench) -> tuple[sizes.TrainingSize, str]:
     """The sizes for the time, and the choice in words."""
     seconds = 60 * bench.minutes
     budget = sizes.Budget(seconds, lambda: measured_speed("cpu", seconds))

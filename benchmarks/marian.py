@@ -30,7 +30,7 @@ from peers.untouched import ENVIRONMENT
 from dragoman import export
 from dragoman.errors import DragomanError
 from dragoman.export import bergamot, marian
-from dragoman.export.verify import Comparison, Difference, compare
+from dragoman.export.verify import Difference, ExportComparison, compare_export
 from dragoman.inference.scoring import score
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig
@@ -81,14 +81,14 @@ def equal(options: argparse.Namespace) -> None:
             print(f"- {title}: {line}")
 
 
-def compared(translator: SearchTranslator, text: TestSet, name: str, quantize: str | None) -> Comparison:
+def compared(translator: SearchTranslator, text: TestSet, name: str, quantize: str | None) -> ExportComparison:
     """Raises DragomanError where the target cannot hold the model, or its runtime is not there."""
     target = export.target(name)
     export.require_possible(target, translator, Path("the run"), name)
     translator = translator.with_decoding(**vars(target.nearest(translator.decoding)))
     with tempfile.TemporaryDirectory() as folder:
         target.write(translator, Path(folder), quantize)
-        return compare(translator, target.load(Path(folder), translator), text, EvaluationConfig(), "")
+        return compare_export(translator, target.load(Path(folder), translator), text, EvaluationConfig(), "")
 
 
 def listed(translator: SearchTranslator, differences: Sequence[Difference]) -> list[str]:

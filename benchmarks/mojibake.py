@@ -59,7 +59,7 @@ def main(language: str, path: Path, size: int, details: bool) -> None:
             reader = Misread(language)
             for row, line in enumerate(sample):
                 reader.is_misread(planted.get(row, line))
-            mended = [reader.mended(changed) for changed in planted.values()]
+            mended = [reader.repaired(changed) for changed in planted.values()]
             counts = Counter(
                 planted=len(planted),
                 found=sum(one != changed for one, changed in zip(mended, planted.values(), strict=True)),
@@ -75,7 +75,7 @@ def main(language: str, path: Path, size: int, details: bool) -> None:
             if counts["mended"] < 0.9 * counts["planted"]:
                 print("   ", pair, dict(counts))
         for line in false[:10]:
-            print("   ", line, "->", detector.mended(line), detector.reading_of(line)[1])
+            print("   ", line, "->", detector.repaired(line), detector.reading_of(line)[1])
 
 
 if __name__ == "__main__":

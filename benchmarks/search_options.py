@@ -16,7 +16,7 @@ from pathlib import Path
 from dragoman.alignment.term_placement import bound
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
-from dragoman.text.glossary import Found, Glossary
+from dragoman.text.glossary import Glossary, TermMatch
 from dragoman.text.lines import read_lines
 
 WARM_UP = 256
@@ -29,8 +29,8 @@ class TermsOfReferences(Glossary):
     def normalized(self, normalize: Callable[[str], str]) -> "TermsOfReferences":
         return self  # what is inherited makes a plain glossary, which looks for whole source texts as terms
 
-    def find(self, text: str) -> list[Found]:
-        return [Found(0, 0, self.targets[text])] if text in self.targets else []
+    def find(self, text: str) -> list[TermMatch]:
+        return [TermMatch(0, 0, self.targets[text])] if text in self.targets else []
 
 
 def terms(src: list[str], ref: list[str], translator: SearchTranslator) -> TermsOfReferences:

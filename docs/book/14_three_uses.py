@@ -176,7 +176,7 @@ show(figure, "patches")
 # 80 % are hidden, 10 % are another token, 10 % stay as they are, so that the model cannot know which it is asked for. A
 # hidden token is written as `<s>` here: no encoder reads that otherwise.
 #
-# > code: data/hidden_tokens.py: hide
+# > code: data/masked_tokens.py: mask_tokens
 #
 # > code: models/masked_language_model.py: MaskedLanguageModel.forward
 
@@ -211,9 +211,9 @@ recipe = parse(
 print(trained(recipe).best)
 
 # %%
-from dragoman.inference.gap_filler import GapFiller
+from dragoman.inference.fill_mask import FillMask
 
-filler = GapFiller.load(folder / "masked", device="cpu")
+filler = FillMask.load(folder / "masked", device="cpu")
 for sentence in ("I <mask> a beer.", "We are <mask> in the <mask>."):
     for gap in filler.fill(sentence, 4):
         print(sentence, "->", ", ".join(f"{guess.piece} {guess.probability:.0%}" for guess in gap))

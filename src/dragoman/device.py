@@ -21,7 +21,7 @@ from dragoman.errors import Error
 with contextlib.suppress(ImportError):  # not on Windows
     import resource
 
-Job = TypeVar("Job")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # A bf16 matrix product on the CPU is compiled for its shape, up to 0.6 MB, and kept in two caches of 1,024 places: one
@@ -131,7 +131,7 @@ def has_onednn_bf16() -> bool:
 
 
 def side_by_side(
-    work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device, stop: Callable[[], None] = lambda: None
+    work: Callable[[Item], Result], jobs: Sequence[Item], device: torch.device, stop: Callable[[], None] = lambda: None
 ) -> list[Result]:
     """`[work(job) for job in jobs]`; on a CPU as many at a time as PyTorch has threads, each job on one thread.
 

@@ -21,7 +21,7 @@ from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import Error
 from dragoman.export import argos, ctranslate2, export, normalization
-from dragoman.export.verify import compare
+from dragoman.export.verify import compare_export
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.families import TransformerConfig
@@ -162,7 +162,7 @@ def test_what_it_finds_has_the_scores_of_the_run(run: Path, tmp_path: Path) -> N
     searching = translator.with_decoding(**vars(argos.nearest(translator.decoding)))
     packed = argos.load(tmp_path, searching)
     text = TestSet([*LINES, "", " "], [], name="lines")
-    found = compare(searching, packed, text, EvaluationConfig(), "de")
+    found = compare_export(searching, packed, text, EvaluationConfig(), "de")
     assert found.score_difference < 1e-4
     assert len(found.differences) < 10
     assert [items[0].text for items in packed.n_best(["", " "])] == ["", ""]

@@ -12,7 +12,7 @@ from dragoman import config
 from dragoman.data.store import prepare
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import Error
-from dragoman.export.verify import Comparison, compare, held_out
+from dragoman.export.verify import ExportComparison, compare_export, held_out
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -41,9 +41,9 @@ class Says(SearchTranslator):
         return [[item] for item in self.known[: len(sentences)]]
 
 
-def compared(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], *refs: str) -> Comparison:
+def compared(ours: list[tuple[str, float]], theirs: list[tuple[str, float]], *refs: str) -> ExportComparison:
     text = TestSet(LINES[: len(ours)], [list(refs)] if refs else [], name="some")
-    return compare(Says(*ours), Says(*theirs), text, EvaluationConfig(), "en")
+    return compare_export(Says(*ours), Says(*theirs), text, EvaluationConfig(), "en")
 
 
 class WritesSpaces(Says):
@@ -58,7 +58,7 @@ class WritesSpaces(Says):
 def test_what_a_program_writes_otherwise_is_named_and_the_rest_compared() -> None:
     theirs = WritesSpaces(("a b", -1.0), ("c", -2.0))
     text = TestSet(LINES[:2], [["a_b", "c"]], name="some")
-    found = compare(Says(("a_b", -1.0), ("c", -2.0)), theirs, text, EvaluationConfig(), "en")
+    found = compare_export(Says(("a_b", -1.0), ("c", -2.0)), theirs, text, EvaluationConfig(), "en")
     assert (found.differences, found.token_agreement, found.complaint(exact=True)) == ([], 1.0, None)
     assert found.remarks == ["1 translations compared as it writes them: a space for `_`"]
 

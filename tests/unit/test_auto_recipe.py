@@ -17,7 +17,7 @@ from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import COMPANY, MAX_HELD_OUT, check_changes, default_recipe, hold_out
 from dragoman.tasks.fine_tuning import fine_tuning_recipe
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, SIZES, Budget, Size, Speed, explanation, size_within
+from dragoman.tasks.sizes import PIECES_A_STRANGE_WORD, SIZES, Budget, Speed, TrainingSize, explanation, size_within
 from dragoman.text.corpus import DemoSource, FilesSource
 
 RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -155,7 +155,7 @@ def test_only_the_largest_model_has_other_batches_on_a_gpu(
 
 @pytest.mark.parametrize(("limit", "size"), SIZES)
 def test_every_size_makes_settings_that_parse_and_heads_that_divide(
-    monkeypatch: pytest.MonkeyPatch, limit: float, size: Size
+    monkeypatch: pytest.MonkeyPatch, limit: float, size: TrainingSize
 ) -> None:
     monkeypatch.setattr(FilesSource, "pairs", lambda self: range(int(min(limit, 2_000_000)) - 1))
     settings = parse(TranslationRecipe, default_recipe("a", "b", "run", valid=("c", "d"), languages=("de", "en")))

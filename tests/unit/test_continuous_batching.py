@@ -111,7 +111,8 @@ def test_in_bfloat16_with_rules_and_terms_too(variant: dict[str, Any], beam_size
 
 
 def test_those_that_wait_begin_as_soon_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step never has fewer rows than MAX_ROWS_IN_FLIGHT while a search waits, and one that is done gives its place to the next."""
+    """A step never has fewer rows than MAX_ROWS_IN_FLIGHT while a search waits, and one that is done gives its place to
+    the next."""
     model, steps = random_model("transformer"), []  # the rows of each search that is under way, step by step
     decode_steps = type(model).decode_steps
 

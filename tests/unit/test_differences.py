@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dragoman.alignment.lexicon import Lexicon
-from dragoman.quality.differences import CLASSES, Sentence, fault_counts, faults_of, most_telling
+from dragoman.quality.differences import CLASSES, TranslatedSentence, fault_counts, faults_of, top_examples
 from dragoman.quality.test_set import TestSet
 from dragoman.text.glossary import Glossary
 
@@ -19,7 +19,7 @@ PAIRS = [
 
 
 def said(kind, src, hyp, ref, **more):
-    return CLASSES[kind](Sentence(src, hyp, (ref,), ("de", "en"), **more))
+    return CLASSES[kind](TranslatedSentence(src, hyp, (ref,), ("de", "en"), **more))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_terms_that_a_reference_has():
 
 
 def test_the_best_of_several_references_counts():
-    several = Sentence("er schläft nicht", "he sleeps", ("he does not sleep", "he sleeps"), ("de", "en"))
+    several = TranslatedSentence("er schläft nicht", "he sleeps", ("he does not sleep", "he sleeps"), ("de", "en"))
     assert CLASSES["negation"](several) == ""
 
 
@@ -76,7 +76,7 @@ def test_the_most_telling_are_wins_and_losses_in_turn():
     differences = np.array([50.0, 40.0, -30.0, 0.0, 0.0, 1.0])
     none = [{} for _ in differences]
     faults = [{}, {}, {}, {"negation": "negation lost"}, {}, {}]
-    chosen = most_telling(differences, none, faults, 4)
+    chosen = top_examples(differences, none, faults, 4)
     assert set(chosen) == {0, 1, 2, 5}
-    assert set(most_telling(differences, none, faults, 10)) == {0, 1, 2, 3, 5}
+    assert set(top_examples(differences, none, faults, 10)) == {0, 1, 2, 3, 5}
     assert chosen[0] == 0

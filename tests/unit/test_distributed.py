@@ -49,25 +49,25 @@ parameters = [torch.zeros(5, 7), torch.zeros(11), torch.zeros(3)]
 found = {}
 with joined() as ranks:
     for count in range(1, PLANNED + 1):
-        mine = ranks.mine(PLANNED, count)
-        found[count] = told(ranks.add_up(tree_sum(map(leaf, mine)), parameters, PLANNED, count))
+        mine = ranks.local_micro_batches(PLANNED, count)
+        found[count] = told(ranks.all_reduce(tree_sum(map(leaf, mine)), parameters, PLANNED, count))
     # Negative controls: every world-th micro-batch, and the mean of the ranks' means.
     strided = tree_sum(leaf(number) for number in range(ranks.rank, PLANNED, ranks.world))
-    found["strided"] = told(ranks.add_up(strided, parameters, PLANNED, PLANNED))
-    own = tree_sum(map(leaf, ranks.mine(PLANNED, PLANNED)))
+    found["strided"] = told(ranks.all_reduce(strided, parameters, PLANNED, PLANNED))
+    own = tree_sum(map(leaf, ranks.local_micro_batches(PLANNED, PLANNED)))
     own.gradients = [one if one is None else one / own.tokens / ranks.world for one in own.gradients]
-    found["means"] = told(ranks.add_up(own, parameters, PLANNED, PLANNED))
+    found["means"] = told(ranks.all_reduce(own, parameters, PLANNED, PLANNED))
     found["any"] = [ranks.any(ranks.rank == 1), ranks.any(False)]
     found["numbers"] = ranks.broadcast_numbers(lambda: [3, 4], 2)
     found["told"] = ranks.broadcast(lambda: {"a": [1.5, None]})
-    found["first"] = [ranks.first(lambda: ranks.rank), ranks.rank]
+    found["first"] = [ranks.on_rank_zero(lambda: ranks.rank), ranks.rank]
     found["gathered"] = [ranks.all_gather(str(ranks.rank * call)) for call in (1, 2, 3)]
 
     def refused():
         raise Error.NO_SPACE("the disk is full")
 
     try:
-        ranks.first(refused)
+        ranks.on_rank_zero(refused)
     except DragomanError as error:
         found["error"] = [type(error).__name__, str(error)]
     try:
@@ -165,7 +165,7 @@ def test_the_tree() -> None:
     assert total.tokens == 4
     assert tree_sum([]) is None
     ranks = Ranks()
-    assert list(ranks.mine(1, 3)) == [0, 1, 2]
+    assert list(ranks.local_micro_batches(1, 3)) == [0, 1, 2]
     assert ranks.broadcast(lambda: "x") == "x"
 
 

@@ -19,7 +19,7 @@ from dragoman.languages.scripts import script_and_letters
 from dragoman.quality.leakage import Leakage, key
 from dragoman.quality.misread import Misread
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.text_faults import decoded_twice, mended, wrong_with
+from dragoman.quality.text_faults import decoded_twice, repaired, wrong_with
 from dragoman.text.corpus import DemoSource, FilesSource, TsvSource
 
 
@@ -75,7 +75,7 @@ def found(diagnosis: Diagnosis) -> dict[str, tuple[str, int, str]]:
 )
 def test_a_line_and_what_is_left_of_it(text: str, wrong: list[str], left: str) -> None:
     assert wrong_with(text) == wrong
-    assert mended(text) == left
+    assert repaired(text) == left
     assert set(wrong) <= KINDS.keys()
 
 
@@ -264,7 +264,7 @@ def test_a_mended_corpus_is_clean_and_its_report_says_what_went(tmp_path: Path, 
     examination = Examination(written(tmp_path, pairs), "de", "en")
     examination.run()
     report = fix(examination, tmp_path / "out")
-    assert (report.read, report.kept, report.mended) == (404, 401 - _repeated(good), 1)
+    assert (report.read, report.kept, report.repaired) == (404, 401 - _repeated(good), 1)
     assert report.dropped == {"duplicate": 1 + _repeated(good), "private use character": 1, "blank on one side": 1}
     rows = [row.split("\t") for row in report.report.read_text(encoding="utf-8").splitlines()]
     assert rows[0] == ["line", "reason", "source", "target"]
@@ -344,8 +344,8 @@ def test_shifted_lines_are_put_together_again(offset: int) -> None:
 
 def test_a_line_end_in_disguise_does_not_shift_what_is_mended() -> None:
     for text in ("a &#10; b", "a&NewLine;b", "a &#xA;&#13; b"):
-        assert mended(text).split() == ["a", "b"]
-        assert not set(mended(text)) & set("\n\r")
+        assert repaired(text).split() == ["a", "b"]
+        assert not set(repaired(text)) & set("\n\r")
 
 
 def test_counts_that_no_shift_explains_are_not_mended(tmp_path: Path, good: list[tuple[str, str]]) -> None:

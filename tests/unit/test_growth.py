@@ -13,7 +13,7 @@ from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.splitter import LONGEST, Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.text.glossary import Glossary
-from dragoman.text.placeholders import MOST_LOST, SPANS_AND_CODES, kept_apart, without_spans
+from dragoman.text.placeholders import MAX_LOST_SPANS, SPANS_AND_CODES, mask_spans, without_spans
 from dragoman.text.segment import sentences
 
 LANGUAGES = ("de", "en")
@@ -24,7 +24,7 @@ STAGES: dict[str, Callable[[str], Any]] = {
     "pieces": Splitter(LANGUAGES).pieces,
     "warnings": lambda text: warnings_of(text, "y" + text[len(text) // 3 :], LANGUAGES),
     "warnings of a source": lambda text: source_warnings(text, LANGUAGES),
-    "placeholders": lambda text: (kept_apart(text, pattern=SPANS_AND_CODES), without_spans(text)),
+    "placeholders": lambda text: (mask_spans(text, pattern=SPANS_AND_CODES), without_spans(text)),
     "terms": lambda text: (GLOSSARY.find(text), GLOSSARY.target_places(text, text)),
     "words": lambda text: aligned_pair(text, text + "x"),
     "memory": MEMORY.like,
@@ -102,8 +102,8 @@ def test_leaders_take_the_spaces_before_them_with_them() -> None:
 
 def test_spans_that_have_no_words_do_not_try_for_ever() -> None:
     text = "{a}{b}" * 500
-    assert len(text) > MOST_LOST
-    assert kept_apart(text) == (text, [])
+    assert len(text) > MAX_LOST_SPANS
+    assert mask_spans(text) == (text, [])
 
 
 def test_a_very_long_text_is_cut_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

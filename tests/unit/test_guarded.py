@@ -38,7 +38,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.placeholders import _part_term, keeps_codes, kept_apart, survive, without_spans
+from dragoman.text.placeholders import _part_term, has_same_spans, keeps_codes, mask_spans, without_spans
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -65,7 +65,7 @@ def test_300_strings_keep_their_placeholders(run: Path) -> None:  # noqa: F811
     ]
     for guard in (False, True):
         found = [item[0].text for item in GuardedTranslator(translator, guard=guard).n_best(lines)]
-        assert [line for line, text in zip(lines, found, strict=True) if not survive(line, text)] == []
+        assert [line for line, text in zip(lines, found, strict=True) if not has_same_spans(line, text)] == []
 
 
 def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  # noqa: F811
@@ -101,7 +101,7 @@ def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
     each = ["the", "cat", "sees", "the", "dog", "."]
     lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
-        assert survive(line, found[0].text)
+        assert has_same_spans(line, found[0].text)
         for term in glossary.find(line):
             assert term.target in found[0].text, (line, found[0].text)
 
@@ -112,7 +112,7 @@ def test_no_tag_parts_a_term(run: Path) -> None:  # noqa: F811
     lines = ["<b>the</b> dog sees the cat .", "we see the <i>dog</i> .", "<b>we see the</b> <i>dog sees</i> the cat ."]
     lines += ["we see <b>the</b> <i>dog</i> .", "we see the<br/> dog .", "we see <b>the <i>dog</i> sees</b> the cat ."]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
-        assert survive(line, found[0].text)
+        assert has_same_spans(line, found[0].text)
         assert "today a bird" in " ".join(without_tags(found[0].text).split()), found[0].text
 
 
@@ -262,9 +262,9 @@ def test_spans_that_the_model_makes_up_are_left_out(run: Path, monkeypatch: pyte
     said = [[Translation("Hello {you} 😀 😀", -1.0, -1.0)]]
     monkeypatch.setattr(translator, "n_best", lambda sentences: said * len(sentences))
     found = GuardedTranslator(translator, guard=False).n_best(["the cat 😀", "{name}", "dog"])
-    assert [survive(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)] == [
-        True
-    ] * 2
+    assert [
+        has_same_spans(src, item[0].text) for src, item in zip(["the cat 😀", "{name}"], found[:2], strict=True)
+    ] == [True] * 2
     assert found[0][0].warnings == (Warning(WarningKind.PLACEHOLDERS_PUT_BACK),)
     assert found[2][0].text == said[0][0].text
 
@@ -460,7 +460,7 @@ def test_placeholders_survive_in_each_of_the_best(run: Path) -> None:  # noqa: F
     lines = ["the {name} cat sees %d dogs .", "we see `a b` and $HOME .", "today <b>the cat</b> sings ."]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
         assert 1 <= len(found) <= 3
-        assert all(survive(line, item.text) for item in found)
+        assert all(has_same_spans(line, item.text) for item in found)
         assert len({item.text for item in found}) == len(found)
 
 
@@ -540,7 +540,7 @@ def test_messages_that_are_not_taken_apart(text: str) -> None:
 )
 def test_words_for_placeholders_are_found_again(text: str) -> None:
     """No word for a span is a part of another word, nor of another span."""
-    changed, pairs = kept_apart(text)
+    changed, pairs = mask_spans(text)
     bare, _ = without_spans(changed)
     for word, _ in pairs:
         assert len(re.findall(rf"(?<!\w){word}(?!\w)", bare)) == 1

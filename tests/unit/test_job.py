@@ -67,7 +67,7 @@ def job(recipe: dict[str, Any], *overrides: str) -> TranslationJob:
 
 
 def trained(recipe: dict[str, Any]) -> Path:
-    """A run directory as training leaves it, as far as `claim` looks."""
+    """A run directory as training leaves it, as far as `init_run_dir` looks."""
     job(recipe).prepare()
     run_dir = Path(recipe["run_dir"])
     (run_dir / "checkpoints/step-00000002").mkdir(parents=True)
@@ -134,7 +134,7 @@ def test_every_other_setting_that_changed_is_listed(recipe: dict[str, Any], tmp_
     (tmp_path / "other.de").write_text("a\nb\nc\n", encoding="utf-8")
     other = job(recipe, f"corpus.train.src={tmp_path / 'other.de'}", "seed=2", "training.max_steps=9", "model.d_ff=16")
     with raises_error(Error.OTHER_CONTENT, "run") as caught:
-        other.claim()
+        other.init_run_dir()
     for expected in ("corpus.train.src: '", "seed: 1 -> 2", "model.d_ff: 8 -> 16"):
         assert expected in str(caught.value)
     assert "max_steps" not in str(caught.value)
@@ -145,7 +145,7 @@ def test_a_setting_that_is_newer_than_the_run_takes_its_default(recipe: dict[str
     older = read_yaml(path)
     del older["model"]["norm_eps"], older["training"]["samples"]
     path.write_text(json.dumps(older), encoding="utf-8")
-    job(recipe).claim()
+    job(recipe).init_run_dir()
     assert read_yaml(path)["model"]["norm_eps"] == 1e-5
 
 
@@ -166,7 +166,7 @@ def test_a_run_of_another_task_is_refused_as_that(recipe: dict[str, Any]) -> Non
     path = trained(recipe) / "config.yaml"
     path.write_text("task: classification\nrun_dir: x\n", encoding="utf-8")
     with raises_error(Error.OTHER_CONTENT, "run"):
-        job(recipe).claim()
+        job(recipe).init_run_dir()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_refused_change_says_how_to_begin_with_these_weights(recipe: dict[str,
     """Not where the model is another one, which they do not fit."""
     run_dir = trained(recipe)
     with raises_error(Error.OTHER_CONTENT, str(run_dir)) as caught:
-        job(recipe, change).claim()
+        job(recipe, change).init_run_dir()
     assert (f"`init_from` {run_dir}" in str(caught.value.hint)) is not change.startswith("model")
     assert f"--init-from {run_dir}" in main.with_flags(str(caught.value), main.load("train")) or change.startswith(
         "model"
@@ -221,7 +221,7 @@ def test_config_is_replaced_whole(recipe: dict[str, Any], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Path, "write_text", full)
     with raises_error(Error.CANNOT_WRITE, "run"):
-        job(recipe, "seed=2").claim()
+        job(recipe, "seed=2").init_run_dir()
     assert {name: data for name, data in content(run_dir).items() if not name.endswith(".tmp")} == before
 
 
@@ -359,7 +359,7 @@ def test_a_run_that_was_never_validated_has_no_best_score(
 ) -> None:
     trainer = SimpleNamespace(
         step=5,
-        pace=SimpleNamespace(end=5),
+        time_budget=SimpleNamespace(end=5),
         why_done="max_steps",
         stop_asked=False,
         resume=lambda path: None,
@@ -478,8 +478,8 @@ def test_a_tokenizer_that_is_not_the_usual_one_is_named_beside_each_figure(
 
 def test_a_run_that_has_learnt_nothing_says_so_and_its_files_can_be_read_by_all(recipe: dict[str, Any]) -> None:
     result = recipes.run(parse(TranslationRecipe, recipe))
-    assert re.search(r"with BLEU \d\.\d\d this model has not learnt to translate yet", result.doubt)
-    assert job(recipe).doubt(30.0) == ""
+    assert re.search(r"with BLEU \d\.\d\d this model has not learnt to translate yet", result.quality_warning)
+    assert job(recipe).quality_warning(30.0) == ""
     files = [path for path in checkpoint.list_checkpoints(result.run_dir)[-1].iterdir() if path.is_file()]
     assert len({path.stat().st_mode for path in files}) == 1
 

@@ -130,7 +130,7 @@ def test_a_bug_is_mended_by_the_function_that_it_replaced(
     assert bug.selftest.replace("_", " ") in said
     path.write_text(f'"""mended"""\n\n{source_of(bug.sound)}', encoding="utf-8")
     code, said = learn("bug", str(number), "--check")
-    assert said.startswith(f"mended: {bug.name}.")
+    assert said.startswith(f"fixed: {bug.name}.")
     assert str(number) in json.loads(Path("dragoman-learn.json").read_text(encoding="utf-8"))["bugs"]
     names = lesson.names_to_choose_from(number)
     letter = lesson.LETTERS[names.index(bug.name)]

@@ -26,7 +26,7 @@ from dragoman.pipeline.pipeline import as_whole_terms
 from dragoman.text import inflection, learnt_terms
 from dragoman.text.annotations import CODE_PIECES, TERM_PIECES, Placed, with_term_pieces, without_pieces
 from dragoman.text.augment import TextAugmentConfig
-from dragoman.text.glossary import Found, Glossary
+from dragoman.text.glossary import Glossary, TermMatch
 from dragoman.text.inflection import Inflection
 from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import train_tokenizers
@@ -199,7 +199,7 @@ def test_what_the_model_has_inflected_stays_and_what_it_left_out_is_forced(
     asked: list[Any] = []
 
     def placing(
-        translator: Any, sources: Sequence[str], texts: Sequence[str], terms: Sequence[Sequence[Found]], taken: Any
+        translator: Any, sources: Sequence[str], texts: Sequence[str], terms: Sequence[Sequence[TermMatch]], taken: Any
     ) -> list[term_placement.Placed]:
         asked.append(([[term.target for term in of_row] for of_row in terms], taken))
         return [term_placement.Placed(text) for text in texts]
@@ -215,7 +215,7 @@ def test_what_the_model_has_inflected_stays_and_what_it_left_out_is_forced(
 
 
 def test_a_term_that_stands_there_once_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    placed = term_placement.Placed("Die Datei", without_place=(Found(0, 4, "Datei"), Found(0, 4, "Akte")))
+    placed = term_placement.Placed("Die Datei", without_place=(TermMatch(0, 4, "Datei"), TermMatch(0, 4, "Akte")))
     assert [term.target for term in term_placement._without_written(inflected(x="y"), placed).without_place] == ["Akte"]
     assert term_placement._without_written(Glossary({"x": "y"}), placed) == placed
 

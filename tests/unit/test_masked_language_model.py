@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from dragoman.config import override, parse
-from dragoman.data.hidden_tokens import HIDDEN_ID, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
+from dragoman.data.masked_tokens import MASK_ID, MaskingConfig, mask_tokens
 from dragoman.errors import Error
-from dragoman.inference.gap_filler import GapFiller
+from dragoman.inference.fill_mask import FillMask
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
@@ -28,7 +28,7 @@ QUICK = ["training.max_steps=8", "training.validate_every=8", "corpus.train.size
 
 
 def hidden(epoch: int = 0, **settings: float) -> Any:
-    return hide(TextInputs(TEXTS, multiple=1), np.arange(len(TEXTS)), HidingConfig(**settings), 40, 1, epoch)
+    return mask_tokens(TextInputs(TEXTS, multiple=1), np.arange(len(TEXTS)), MaskingConfig(**settings), 40, 1, epoch)
 
 
 def test_tokens_are_hidden_by_their_key_and_never_at_the_end_or_in_padding() -> None:
@@ -46,8 +46,8 @@ def test_tokens_are_hidden_by_their_key_and_never_at_the_end_or_in_padding() -> 
 def test_a_text_is_hidden_alike_whatever_is_beside_it() -> None:
     """But for its width: the numbers of a row are drawn for its padded length."""
     texts, rows = TextInputs(TEXTS, multiple=1), np.array([3, 1])
-    batch = hide(texts, rows, HidingConfig(), 40, 1, 0)
-    alone = hide(texts, rows[:1], HidingConfig(), 40, 1, 0)
+    batch = mask_tokens(texts, rows, MaskingConfig(), 40, 1, 0)
+    alone = mask_tokens(texts, rows[:1], MaskingConfig(), 40, 1, 0)
     assert torch.equal(batch.ids[0], alone.ids[0])
 
 
@@ -59,18 +59,18 @@ def test_most_are_hidden_some_are_others_some_stay(
     settings: dict[str, float], share_hidden: float, share_shown: float
 ) -> None:
     texts = TextInputs([list(range(4, 34))] * 400, multiple=1)
-    batch = hide(texts, np.arange(400), HidingConfig(share=0.5, **settings), 4000, 3, 0)
+    batch = mask_tokens(texts, np.arange(400), MaskingConfig(share=0.5, **settings), 4000, 3, 0)
     asked = batch.guessed
     assert abs(float(asked[:, :-1].float().mean()) - 0.5) < 0.03
-    assert abs(float((batch.ids[asked] == HIDDEN_ID).float().mean()) - share_hidden) < 0.03
+    assert abs(float((batch.ids[asked] == MASK_ID).float().mean()) - share_hidden) < 0.03
     assert abs(float((batch.ids[asked] == batch.targets[asked]).float().mean()) - share_shown) < 0.03
-    shown = batch.ids[asked & (batch.ids != HIDDEN_ID)]
+    shown = batch.ids[asked & (batch.ids != MASK_ID)]
     assert not len(shown) or int(shown.min()) >= len(SPECIALS)
 
 
 def test_shares_that_are_too_many_are_refused() -> None:
     with raises_error(Error.WRONG_SETTING):
-        parse(HidingConfig, {"hidden": 0.8, "random": 0.3})
+        parse(MaskingConfig, {"hidden": 0.8, "random": 0.3})
 
 
 def test_guesses_know_both_sides_and_no_other_text() -> None:
@@ -103,10 +103,10 @@ def test_a_run_fills_gaps_and_is_scored(run: Path) -> None:
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
     assert [line.count("%") for line in lines] == [3, 3]
-    guesses = GapFiller.load(run).fill("<mask>", count=2)
+    guesses = FillMask.load(run).fill("<mask>", count=2)
     assert guesses[0][0].probability >= guesses[0][1].probability
     with raises_error(Error.MISSING_OPTION):
-        GapFiller.load(run).fill("I want a beer")
+        FillMask.load(run).fill("I want a beer")
     scored = CliRunner().invoke(app, ["evaluate", str(run)])
     assert scored.exit_code == 0, scored.output
     assert "nats/tok" in scored.stdout

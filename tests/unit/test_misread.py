@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.quality.misread import Misread
-from dragoman.quality.text_faults import mended, wrong_with
+from dragoman.quality.text_faults import repaired, wrong_with
 
 SOUND = {
     "ru": "Нажмите кнопку, чтобы открыть диалоговое окно «Параметры».",
@@ -50,14 +50,14 @@ def read(text: str, written_in: str, read_as: str) -> str:
 def test_a_sound_line_stays(language: str) -> None:
     reader = Misread(language)
     assert not reader.is_misread(SOUND[language])
-    assert mended(SOUND[language], reader) == SOUND[language]
+    assert repaired(SOUND[language], reader) == SOUND[language]
 
 
 @pytest.mark.parametrize("read_as", ["cp1252", "cp1251", "koi8-r", "cp437", "mac-roman", "cp1254", "cp874"])
 @pytest.mark.parametrize("language", SOUND)
 def test_utf_8_that_was_read_as_another_encoding(language: str, read_as: str) -> None:
     damaged = read(SOUND[language], "utf-8", read_as)
-    assert mended(damaged, Misread(language)) == SOUND[language]
+    assert repaired(damaged, Misread(language)) == SOUND[language]
     assert "mojibake" in wrong_with(damaged, Misread(language))
 
 
@@ -78,21 +78,21 @@ def test_utf_8_that_was_read_as_another_encoding(language: str, read_as: str) ->
 )  # fmt: skip
 def test_one_code_page_read_as_another(language: str, written_in: str, read_as: str) -> None:
     sound = read(SOUND[language], written_in, written_in)  # what the code page has of it
-    assert mended(read(sound, written_in, read_as), Misread(language)) == sound
+    assert repaired(read(sound, written_in, read_as), Misread(language)) == sound
 
 
 @pytest.mark.parametrize("text", ["МНИМ.CSC, МНИМ.CSCH", "СПб", "А, Б, .., Аа, Бб", "ЭТО ВСЁ — ОШИБКА"])
 def test_lines_in_capitals_and_lists_are_no_mojibake(text: str) -> None:
     for language in ("ru", "uk"):
-        assert Misread(language).mended(text) == text
+        assert Misread(language).repaired(text) == text
 
 
 def test_a_short_line_is_mended_beside_others_of_the_same_kind() -> None:
     reader = Misread("tr")
-    assert reader.mended("Görünüþ") == "Görünüþ"
+    assert reader.repaired("Görünüþ") == "Görünüþ"
     for line in ("Tümleþik Geliþtirme", "Baþlýk Satýrý", "Deðiþiklikler"):
         assert reader.is_misread(line)
-    assert reader.mended("Görünüþ") == "Görünüş"
+    assert reader.repaired("Görünüþ") == "Görünüş"
 
 
 def test_of_a_language_that_is_not_known_nothing_is_said() -> None:
@@ -115,14 +115,14 @@ def test_of_a_language_that_is_not_known_nothing_is_said() -> None:
     ],
 )
 def test_what_others_reported(language: str, damaged: str, sound: str) -> None:
-    assert mended(damaged, Misread(language)) == sound
+    assert repaired(damaged, Misread(language)) == sound
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "ru", "tr", "pl"])
 def test_lines_in_another_language_are_no_mojibake(language: str) -> None:
     reader = Misread(language)
     for text in SOUND.values():
-        assert reader.mended(text) == text
+        assert reader.repaired(text) == text
     for name in ("Führt Müller", "Bæta við hljóð", "Hjælpemenuen", "Łącza wyrównania", "Tümünü Bul", "Málaga búsqueda"):
         assert not reader.is_misread(name)
 
@@ -131,8 +131,8 @@ def test_lines_in_another_language_are_no_mojibake(language: str) -> None:
 def test_letters_of_another_script_beside_a_text_are_no_mojibake(language: str) -> None:
     mend = Misread(language)
     for text in ("а, б, .., аа, бб, ... (Serbian)", "α, β, γ (Greek)", "я, я", "Ω, µ"):
-        assert mend.mended(text) == text
+        assert mend.repaired(text) == text
 
 
 def test_marks_of_another_encoding_inside_of_latin_text_are_mended() -> None:
-    assert Misread("en").mended("ÒI donÕt know.Ó") == "“I don’t know.”"
+    assert Misread("en").repaired("ÒI donÕt know.Ó") == "“I don’t know.”"

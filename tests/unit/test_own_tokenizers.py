@@ -145,7 +145,7 @@ def test_other_segmentations_of_the_same_text(kinds: dict[str, Any], name: str, 
     tokenizer = load_tokenizers(tmp_path / "saved").src
     assert tokenizer.sampling
     ids = [tokenizer.encode(line) for line in SENTENCES]
-    drawn = [tokenizer.resample(one, random.Random(3)) for one in ids]
+    drawn = [tokenizer.sample_segmentation(one, random.Random(3)) for one in ids]
     assert drawn != ids
     assert [tokenizer.decode(one) for one in drawn] == [tokenizer.decode(one) for one in ids]
 

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.pipeline.splitter import Splitter
-from dragoman.text.placeholders import SPANS_AND_CODES, SYSTEMS, kept_apart, put_back, spans, survive, without_spans
+from dragoman.text.placeholders import (
+    SPANS_AND_CODES,
+    SYSTEMS,
+    has_same_spans,
+    mask_spans,
+    restore_spans,
+    spans,
+    without_spans,
+)
 from dragoman.text.words import words
 
 
@@ -69,9 +77,9 @@ def test_they_go_back_where_their_neighbours_went(
     looks = np.zeros((len(tgt_words), len(src_words)))
     for place in range(len(tgt_words)):
         looks[place, min((links or range(len(tgt_words)))[place], len(src_words) - 1)] = 1
-    found = put_back(translation, removed, src_words, looks)
+    found = restore_spans(translation, removed, src_words, looks)
     assert found == expected
-    assert survive(src, found)
+    assert has_same_spans(src, found)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +89,8 @@ def test_they_go_back_where_their_neighbours_went(
 def test_none_is_put_into_what_is_to_stay_whole(src: str, expected: str) -> None:
     bare, removed = without_spans(src)
     looks = np.eye(3, len(words(bare)))
-    assert put_back("a red hound", removed, words(bare), looks, whole=[(2, 11)]) == expected
-    assert put_back("a red hound", removed, words(bare), looks) != expected
+    assert restore_spans("a red hound", removed, words(bare), looks, whole=[(2, 11)]) == expected
+    assert restore_spans("a red hound", removed, words(bare), looks) != expected
 
 
 def test_they_survive_whatever_the_translation_is() -> None:
@@ -109,7 +117,7 @@ def test_they_survive_whatever_the_translation_is() -> None:
             continue  # what stood on both sides of a span has become one: a source that no one writes
         translation = " ".join(rng.choice(plain) for _ in range(rng.randint(0, 8)))
         looks = np.random.default_rng(rng.randint(0, 10**9)).random((len(words(translation)), len(words(bare))))
-        found = put_back(translation, removed, words(bare), looks)
+        found = restore_spans(translation, removed, words(bare), looks)
         assert sorted(item.span for item in removed) == sorted(spans(src))
         for item in removed:
             assert found.count(item.span) >= spans(src).count(item.span), (src, translation, found)
@@ -117,9 +125,9 @@ def test_they_survive_whatever_the_translation_is() -> None:
 
 def test_a_span_that_is_lost_or_made_up_does_not_survive() -> None:
     src = "Hi {name}, see <b>%1$s</b>"
-    assert survive(src, "Siehe <b>%1$s</b>, {name}")
-    assert not survive(src, "Siehe <b>%1$s</b>")
-    assert not survive(src, "Siehe <b>%1$s</b>, {name} {name}")
+    assert has_same_spans(src, "Siehe <b>%1$s</b>, {name}")
+    assert not has_same_spans(src, "Siehe <b>%1$s</b>")
+    assert not has_same_spans(src, "Siehe <b>%1$s</b>, {name} {name}")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +214,7 @@ def test_a_placeholder_of_any_system_is_one_span_and_no_text(text: str) -> None:
     assert spans(f"One {text} two.") == [text]
     assert spans(f"One two {text}.") == [text]
     assert not Splitter(("en", "de")).is_text(text)
-    changed, _ = kept_apart(f"One {text} two.")
+    changed, _ = mask_spans(f"One {text} two.")
     assert without_spans(changed)[0].split()[0] == "One"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.data import batching, eval_batches, row_order
 from dragoman.data.batching import BatchPlan
-from dragoman.data.random import raw_words
+from dragoman.data.random import random_uint64
 from dragoman.data.store import Lengths
 
 BATCH_TOKENS = 300
@@ -27,7 +27,7 @@ def expected(src: np.ndarray, tgt: np.ndarray, epoch: int, cuts: int) -> tuple[n
     rows = np.lexsort((lean, -width))
     one, other = src[rows], tgt[rows]
     alike = np.concatenate([[0], np.cumsum((one[1:] != one[:-1]) | (other[1:] != other[:-1]))])
-    words = raw_words(1, epoch)
+    words = random_uint64(1, epoch)
     order = np.argsort(words(cuts), kind="stable")
     ties = words(len(rows)) >> np.uint64(32) | alike.astype(np.uint64) << np.uint64(32)
     return rows, rows[np.argsort(ties, kind="stable")], order

@@ -18,7 +18,7 @@ from dragoman.formats.base import Code, Item, Limit, Options, Tags, Unit
 from dragoman.pipeline.document import Report
 from dragoman.serve import documents
 from dragoman.serve.document_process import Bounds, DocumentProcess, _line, _options
-from dragoman.serve.documents import Job, Jobs, NoRoom, TooMany
+from dragoman.serve.documents import DocumentTask, Jobs, NoRoom, TooMany
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.processor import ProcessorTime
 from dragoman.serve.settings import Limits
@@ -156,7 +156,7 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
         yield make
 
 
-def ended(jobs: Sequence[Job]) -> None:
+def ended(jobs: Sequence[DocumentTask]) -> None:
     for job in jobs:
         while not job.ended:
             threading.Event().wait(0.01)

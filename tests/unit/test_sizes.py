@@ -126,7 +126,7 @@ OTHER_PROGRAMS = {
 LONG_TODAY: set[str] = set()
 
 WIDE_TODAY: set[str] = {
-    "decoding/search.py:begin",
+    "decoding/search.py:search_steps",
     "export/__init__.py:export",
     "inference/search_translator.py:SearchTranslator.load",
 }

@@ -106,7 +106,7 @@ def test_other_segmentations_leave_symbols_whole(algorithm):
     tokenizer = learnt(LINES, type="sentencepiece", vocab_size=200, **options)
     for number, text in enumerate(texts()):
         ids = tokenizer.encode(text)
-        again = tokenizer.resample(ids, random.Random(number))
+        again = tokenizer.sample_segmentation(ids, random.Random(number))
         assert tokenizer.decode(again) == tokenizer.decode(ids)
         assert [index for index in again if index in tokenizer.symbols] == [i for i in ids if i in tokenizer.symbols]
 

@@ -9,7 +9,7 @@ from dragoman.alignment import erasure, term_placement
 from dragoman.alignment.term_placement import place_terms, without, words_of
 from dragoman.errors import Error
 from dragoman.inference.translation import Scored
-from dragoman.text.glossary import Found, Glossary
+from dragoman.text.glossary import Glossary, TermMatch
 from dragoman.text.tokenizers.pair import CharactersConfig, WordsConfig, train_tokenizers
 
 RENDERED = {"polizist": "police officer", "hund": "dog", "sieht": "sees", "ein": "a", "der": "the", "katze": "cat"}
@@ -91,9 +91,9 @@ def test_a_term_that_is_not_rendered_has_no_place(dictionary: Any) -> None:
 
 
 def test_a_source_without_a_term() -> None:
-    assert without("Ein Hund , ein Pferd", Found(4, 8, "dog")) == "Ein, ein Pferd"
-    assert without("Hund und Pferd", Found(0, 4, "dog")) == "und Pferd"
-    assert without("我看见狗了", Found(3, 4, "dog")) == "我看见了"
+    assert without("Ein Hund , ein Pferd", TermMatch(4, 8, "dog")) == "Ein, ein Pferd"
+    assert without("Hund und Pferd", TermMatch(0, 4, "dog")) == "und Pferd"
+    assert without("我看见狗了", TermMatch(3, 4, "dog")) == "我看见了"
 
 
 def test_words_of_a_script_without_spaces_are_tokens() -> None:

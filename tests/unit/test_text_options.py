@@ -26,7 +26,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.embeddings import TokenEmbedding
-from dragoman.pipeline.lines import Form
+from dragoman.pipeline.lines import OutputFormat
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.word_vectors import load_vectors
@@ -283,7 +283,7 @@ def test_pieces_of_other_systems_are_joined_before_scoring(tmp_path: Path) -> No
 def test_lists_of_moses_count_from_0() -> None:
     found = [Translation("a dog", -0.5, -1.5), Translation("a cat", -0.75, -2.25)]
     pipeline: Any = SimpleNamespace(n_best=2)
-    assert Form(moses=True).text(pipeline, 1, "ein hund", found) == (
+    assert OutputFormat(moses=True).text(pipeline, 1, "ein hund", found) == (
         "0 ||| a dog ||| F0= -1.5000 ||| -0.5000\n0 ||| a cat ||| F0= -2.2500 ||| -0.7500\n"
     )
 

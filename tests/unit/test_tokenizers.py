@@ -122,7 +122,7 @@ def test_same_lines_same_tokenizer_and_plain_files(tokenizer: Tokenizer, tmp_pat
     for other in (type(tokenizer).load(tmp_path / "first"), pickle.loads(pickle.dumps(tokenizer))):  # noqa: S301
         assert other.config == tokenizer.config
         assert [other.encode(line) for line in LINES] == [tokenizer.encode(line) for line in LINES]
-        assert other.resample(tokenizer.encode(LINES[0]), random.Random(1)) == tokenizer.resample(
+        assert other.sample_segmentation(tokenizer.encode(LINES[0]), random.Random(1)) == tokenizer.sample_segmentation(
             tokenizer.encode(LINES[0]), random.Random(1)
         )
 
@@ -132,7 +132,7 @@ def test_text_never_becomes_a_special(tokenizer: Tokenizer) -> None:
     for text in [*ODD_TEXTS, *SPECIALS, " ".join(SPECIALS), "".join(SPECIALS), LINES[-2]]:
         ids = tokenizer.encode(text)
         assert not {PAD_ID, BOS_ID, EOS_ID} & set(ids)
-        assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenizer.resample(ids, random.Random(1)))
+        assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenizer.sample_segmentation(ids, random.Random(1)))
 
 
 @every_tokenizer
@@ -140,7 +140,7 @@ def test_text_never_becomes_a_special(tokenizer: Tokenizer) -> None:
 @given(text=st.text(st.characters(exclude_categories=["Cs"])), seed=st.integers(0, 9))
 def test_any_text_is_encoded(tokenizer: Tokenizer, text: str, seed: int) -> None:
     ids = tokenizer.encode(text)
-    again = tokenizer.resample(ids, random.Random(seed))
+    again = tokenizer.sample_segmentation(ids, random.Random(seed))
     assert tokenizer.decode(again) == tokenizer.decode(ids)
     assert again.count(UNK_ID) == ids.count(UNK_ID)
     assert all(0 <= index < tokenizer.vocab_size for index in again)
@@ -275,7 +275,7 @@ def test_sentencepiece_loses_only_whitespace(algorithm: str) -> None:
     check()
     assert tokenizer.decode(tokenizer.encode("kari ☃☃ pe☃no")) == f"kari {UNK_SURFACE} pe{UNK_SURFACE}no"
     assert not tokenizer.sampling
-    assert tokenizer.resample(ids := tokenizer.encode(LINES[0]), random.Random(1)) is ids
+    assert tokenizer.sample_segmentation(ids := tokenizer.encode(LINES[0]), random.Random(1)) is ids
 
 
 def resampler_of(config: SentencePieceConfig, amount: float) -> tuple[Tokenizer, Any]:
@@ -287,19 +287,19 @@ def resampler_of(config: SentencePieceConfig, amount: float) -> tuple[Tokenizer,
 
 @pytest.mark.parametrize(("algorithm", "amount"), [("bpe", 0.0), ("unigram", 1000.0)])
 def test_resampling_without_chance_is_sentencepieces_own(algorithm: Any, amount: float) -> None:
-    tokenizer, resample = resampler_of(SentencePieceConfig(vocab_size=150, algorithm=algorithm), amount)
+    tokenizer, sample_segmentation = resampler_of(SentencePieceConfig(vocab_size=150, algorithm=algorithm), amount)
     texts = [*made_up_lines(2000), "kari ☃ pen☃no ?riming!schu", "noschukamingreau" * 20]
     for text in texts:
         ids = tokenizer.encode(text)
-        assert resample(ids, random.Random(1)) == ids
+        assert sample_segmentation(ids, random.Random(1)) == ids
 
 
 @pytest.mark.parametrize("tokenizer", TRAINED[:3])
 def test_resampling_is_another_spelling_of_the_same(tokenizer: Tokenizer) -> None:
     assert tokenizer.sampling
     ids = tokenizer.encode("karino schutélö ☃ ming☃arou, peneau pentélö.")
-    drawn = [tokenizer.resample(ids, random.Random(seed)) for seed in range(200)]
-    assert drawn == [tokenizer.resample(ids, random.Random(seed)) for seed in range(200)]
+    drawn = [tokenizer.sample_segmentation(ids, random.Random(seed)) for seed in range(200)]
+    assert drawn == [tokenizer.sample_segmentation(ids, random.Random(seed)) for seed in range(200)]
     assert len({tuple(other) for other in drawn}) > 10
     assert {tokenizer.decode(other) for other in drawn} == {tokenizer.decode(ids)}
     not_words = [[index for index in other if tokenizer.pieces([index])[0].startswith("<")] for other in drawn]
@@ -307,9 +307,9 @@ def test_resampling_is_another_spelling_of_the_same(tokenizer: Tokenizer) -> Non
 
 
 def test_bpe_dropout_leaves_out_merges_at_its_rate() -> None:
-    resample = BpeDropout({1: ("a", 0), 2: ("b", 0), 3: ("ab", -1), 4: ("aba", -2)}, 0.25)
+    sample_segmentation = BpeDropout({1: ("a", 0), 2: ("b", 0), 3: ("ab", -1), 4: ("aba", -2)}, 0.25)
     rng = random.Random(1)
-    counts = Counter(tuple(resample([4], rng)) for _ in range(20_000))
+    counts = Counter(tuple(sample_segmentation([4], rng)) for _ in range(20_000))
     # ab merges with 3/4; then aba with 3/4 of that; the last a stays alone otherwise.
     expected = {(4,): 9 / 16, (3, 1): 3 / 16, (1, 2, 1): 1 / 4}
     assert counts.keys() == expected.keys()
@@ -319,11 +319,11 @@ def test_bpe_dropout_leaves_out_merges_at_its_rate() -> None:
 
 def test_unigram_sampling_follows_the_pieces_probabilities() -> None:
     scores = {1: ("a", -1.0), 2: ("b", -2.0), 3: ("ab", -2.5), 4: ("ba", -0.5), 5: ("bab", -9.0)}
-    resample = UnigramSampling(scores, 0.5)
+    sample_segmentation = UnigramSampling(scores, 0.5)
     ways = {(1, 2, 1): -4.0, (3, 1): -3.5, (1, 4): -1.5}
     total = sum(2.718281828 ** (0.5 * score) for score in ways.values())
     rng = random.Random(1)
-    counts = Counter(tuple(resample([3, 1], rng)) for _ in range(20_000))
+    counts = Counter(tuple(sample_segmentation([3, 1], rng)) for _ in range(20_000))
     assert counts.keys() == ways.keys()
     for ids, score in ways.items():
         assert counts[ids] / 20_000 == pytest.approx(2.718281828 ** (0.5 * score) / total, abs=0.01)

@@ -14,7 +14,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Options
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.capitals import in_lower_case
-from dragoman.pipeline.files import FileOptions, Job, jobs_of, translate_files
+from dragoman.pipeline.files import FileOptions, FileTask, jobs_of, translate_files
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
 from dragoman.quality.warnings import Warning, WarningKind
@@ -63,7 +63,7 @@ def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
 ) -> None:
     source, target = tmp_path / "a.txt", tmp_path / "new" / "b.txt"
     source.write_text("One.  Two odd.\n\n123\n", encoding="utf-8")
-    assert translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(), "x") == 1
+    assert translate_files(pipeline(Upper()), [FileTask(source, target)], FileOptions(), "x") == 1
     assert target.read_text(encoding="utf-8") == "ONE.!  TWO ODD.!\n\n123\n"
     told = capsys.readouterr().err
     assert "a.txt, line 1: doubled word: odd" in told
@@ -74,17 +74,17 @@ def test_a_file_is_written_whole_and_what_is_doubtful_is_told(
 def test_a_stopped_file_goes_on_and_ends_in_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, whole, target = tmp_path / "a.txt", tmp_path / "whole.txt", tmp_path / "b.txt"
     source.write_text("".join(f"Line {number} here.\n" for number in range(200)), encoding="utf-8")
-    translate_files(pipeline(Upper()), [Job(source, whole)], FileOptions(), "x")
+    translate_files(pipeline(Upper()), [FileTask(source, whole)], FileOptions(), "x")
     with pytest.raises(KeyboardInterrupt):
-        translate_files(pipeline(Upper(stop_after=130)), [Job(source, target)], FileOptions(), "x")
+        translate_files(pipeline(Upper(stop_after=130)), [FileTask(source, target)], FileOptions(), "x")
     assert not target.exists()
     journal = tmp_path / "b.txt.partial"
     assert "goes on" in capsys.readouterr().err
     journal.write_bytes(journal.read_bytes()[:-7])  # the process was killed in the middle of a line
     with raises_error(Error.OTHER_CONTENT, "b.txt.partial"):
-        translate_files(pipeline(Upper()), [Job(source, target)], FileOptions(resume=True), "another")
+        translate_files(pipeline(Upper()), [FileTask(source, target)], FileOptions(resume=True), "another")
     second = Upper()
-    translate_files(pipeline(second), [Job(source, target)], FileOptions(resume=True), "x")
+    translate_files(pipeline(second), [FileTask(source, target)], FileOptions(resume=True), "x")
     assert len(second.asked) == 200 - 127
     assert target.read_bytes() == whole.read_bytes()
     assert not journal.exists()
@@ -94,9 +94,9 @@ def test_without_resume_everything_is_begun_again(tmp_path: Path) -> None:
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("".join(f"Line {number} here.\n" for number in range(100)), encoding="utf-8")
     with pytest.raises(KeyboardInterrupt):
-        translate_files(pipeline(Upper(stop_after=70)), [Job(source, target)], FileOptions(), "x")
+        translate_files(pipeline(Upper(stop_after=70)), [FileTask(source, target)], FileOptions(), "x")
     again = Upper()
-    translate_files(pipeline(again), [Job(source, target)], FileOptions(), "x")
+    translate_files(pipeline(again), [FileTask(source, target)], FileOptions(), "x")
     assert len(again.asked) == 100
 
 
@@ -137,12 +137,12 @@ def test_where_translations_go(tmp_path: Path) -> None:
     a, b = tmp_path / "a.docx", tmp_path / "b.pdf"
     for path in (a, b):
         path.touch()
-    assert jobs_of([a], FileOptions(), "de") == [Job(a, tmp_path / "a.de.docx")]
-    assert jobs_of([a], FileOptions(tmp_path / "x.docx"), "de") == [Job(a, tmp_path / "x.docx")]
-    assert jobs_of([b], FileOptions(), "de") == [Job(b, tmp_path / "b.de.txt")]
+    assert jobs_of([a], FileOptions(), "de") == [FileTask(a, tmp_path / "a.de.docx")]
+    assert jobs_of([a], FileOptions(tmp_path / "x.docx"), "de") == [FileTask(a, tmp_path / "x.docx")]
+    assert jobs_of([b], FileOptions(), "de") == [FileTask(b, tmp_path / "b.de.txt")]
     into = FileOptions(tmp_path / "out", is_folder=True)
-    assert jobs_of([a], into, "de") == [Job(a, tmp_path / "out" / "a.docx")]
-    assert jobs_of([b], into, "de") == [Job(b, tmp_path / "out" / "b.txt")]
+    assert jobs_of([a], into, "de") == [FileTask(a, tmp_path / "out" / "a.docx")]
+    assert jobs_of([b], into, "de") == [FileTask(b, tmp_path / "out" / "b.txt")]
     with raises_error(Error.WRONG_FILE_TYPE, "a.docx"):
         jobs_of([b], FileOptions(a, is_folder=True), "de")
     assert [job.target for job in jobs_of([a, b], FileOptions(tmp_path / "out"), "de")] == [

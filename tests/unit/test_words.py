@@ -11,7 +11,7 @@ from dragoman.alignment.links import aligned_pair
 from dragoman.alignment.markup import Piece, transfer_markup
 from dragoman.formats.accelerators import with_accelerator
 from dragoman.formats.base import Code
-from dragoman.text.placeholders import put_back, spans, survive, without_spans
+from dragoman.text.placeholders import has_same_spans, restore_spans, spans, without_spans
 from dragoman.text.segment import Span
 from dragoman.text.words import borders, is_alone, places, split_words, words
 
@@ -59,7 +59,7 @@ def letters_parted(text: str, original: str, codes: tuple[str, ...] = CODES) -> 
 def put(src: str, translation: str, seed: int, between: str = " ") -> str:
     bare, removed = without_spans(src)
     links = np.random.default_rng(seed).random((len(words(translation)), len(words(bare))))
-    return put_back(translation, removed, words(bare), links, between)
+    return restore_spans(translation, removed, words(bare), links, between)
 
 
 @settings(max_examples=300, deadline=None)
@@ -188,9 +188,9 @@ def test_what_stands_around_a_placeholder(src: str, translation: str, between: s
     bare, removed = without_spans(src)
     links = np.zeros((len(words(translation)), len(words(bare))))
     links[min(1, len(links) - 1) if translation[0] == "(" or (len(links) > 1 and " " in translation) else 0] = 1
-    found = put_back(translation, removed, words(bare), links, between)
+    found = restore_spans(translation, removed, words(bare), links, between)
     assert found == expected
-    assert survive(src, found)
+    assert has_same_spans(src, found)
 
 
 def test_the_benchmark_counts_what_stands_in_letters() -> None:

@@ -30,7 +30,7 @@ from dragoman.languages.codes import articles
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import PIECE, has_learnt
 from dragoman.text.case import capitalized
-from dragoman.text.glossary import Found, Glossary
+from dragoman.text.glossary import Glossary, TermMatch
 from dragoman.text.learnt_terms import annotated, inflected
 from dragoman.text.lookup import words_like
 from dragoman.text.words import MARKS, Word, borders, is_letter
@@ -68,7 +68,7 @@ class Placed(NamedTuple):
 
     text: str
     spans: tuple[Word, ...] = ()
-    without_place: tuple[Found, ...] = ()
+    without_place: tuple[TermMatch, ...] = ()
 
 
 class _Row(NamedTuple):
@@ -77,15 +77,15 @@ class _Row(NamedTuple):
     src: str
     erased: str
     placed: Placed
-    term: Found
+    term: TermMatch
 
 
 class _Wish(NamedTuple):
     """A part, its terms, and those of them that have no place in a free translation."""
 
     part: Segment
-    terms: Sequence[Found]
-    missing: Sequence[Found]
+    terms: Sequence[TermMatch]
+    missing: Sequence[TermMatch]
 
 
 # -- translations with their terms ---------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def with_terms(
     """
     results = [list(of_part) for of_part in translations]
     terms = [glossary.find(part.text) for part in parts]
-    missing: dict[int, Sequence[Found]] = {row: terms[row] for row, part in enumerate(parts) if part.prefix}
+    missing: dict[int, Sequence[TermMatch]] = {row: terms[row] for row, part in enumerate(parts) if part.prefix}
     each = [(row, item) for row in range(len(parts)) if terms[row] and row not in missing for item in results[row]]
     sources = [parts[row].text for row, _ in each]
     written = [_written(glossary, item.text, terms[row]) for row, item in each]
@@ -149,7 +149,9 @@ def with_terms(
     return results
 
 
-def _written(glossary: Glossary, translation: str, terms: Sequence[Found]) -> tuple[Sequence[Found], list[Word]]:
+def _written(
+    glossary: Glossary, translation: str, terms: Sequence[TermMatch]
+) -> tuple[Sequence[TermMatch], list[Word]]:
     """(the terms that a translation lacks, the places of others and of pieces): all terms, of a model that has learnt
     none."""
     taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
@@ -218,7 +220,7 @@ def _searched_for(translator: SearchTranslator, wishes: dict[int, _Wish]) -> dic
     return results
 
 
-def _writable(translator: SearchTranslator, terms: Sequence[Found]) -> list[Found]:
+def _writable(translator: SearchTranslator, terms: Sequence[TermMatch]) -> list[TermMatch]:
     """The terms that the vocabulary can write, as many as may be searched for together."""
     tokenizer, writable, room = translator.tokenizers.tgt, [], MAX_TERM_TOKENS
     for term in terms:
@@ -238,7 +240,7 @@ def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Segment]) -> 
         return {number: hypotheses for one in each for number, hypotheses in one.items()}
 
 
-def _named(terms: Sequence[Found]) -> str:
+def _named(terms: Sequence[TermMatch]) -> str:
     return ", ".join(dict.fromkeys(repr(term.target) for term in terms))
 
 
@@ -253,7 +255,7 @@ def place_terms(
     translator: SearchTranslator,
     sources: Sequence[str],
     translations: Sequence[str],
-    terms: Sequence[Sequence[Found]],
+    terms: Sequence[Sequence[TermMatch]],
     taken: Sequence[Sequence[Word]] = (),
 ) -> list[Placed]:
     """Put the terms found in each (normalised) source into its translation, one after another.
@@ -274,10 +276,10 @@ def place_terms(
     return placed
 
 
-def without(text: str, term: Found) -> str:
+def without(text: str, term: TermMatch) -> str:
     """A text without a term.
 
-    >>> without("Ein Hund, ein Pferd.", Found(4, 8, "dog"))
+    >>> without("Ein Hund, ein Pferd.", TermMatch(4, 8, "dog"))
     'Ein, ein Pferd.'
     """
     before, after = text[: term.start].rstrip(" "), text[term.end :].lstrip(" ")

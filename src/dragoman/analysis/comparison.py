@@ -8,7 +8,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from dragoman.analysis.marked import marked
-from dragoman.evaluation.comparison import Comparison, Pair, Telling
+from dragoman.evaluation.comparison import ExampleSentence, SystemComparison, SystemPair
 from dragoman.languages.codes import name_of, tag_of
 from dragoman.quality.significance import Test
 from dragoman.runs import atomic_io
@@ -28,7 +28,7 @@ EXPLAINED = {
 }
 
 
-def write_page(comparison: Comparison, path: Path) -> None:
+def write_page(comparison: SystemComparison, path: Path) -> None:
     """Write the page of a comparison."""
     template = (files("dragoman.analysis") / "comparison.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -64,7 +64,7 @@ def exchanges(test: Test) -> str:
     return f"all {test.exchanges:,} exchanges" if test.exact else f"{test.exchanges:,} random exchanges"
 
 
-def _bars(pair: Pair) -> list[dict[str, float]]:
+def _bars(pair: SystemPair) -> list[dict[str, float]]:
     """The number of sentences by their difference, and the height of each bar in per cent of the highest."""
     counts, _ = np.histogram(pair.differences, bins=BINS)
     top = max(1, int(counts.max()))
@@ -74,6 +74,6 @@ def _bars(pair: Pair) -> list[dict[str, float]]:
     ]
 
 
-def _kinds(sentences: Sequence[Telling]) -> list[str]:
+def _kinds(sentences: Sequence[ExampleSentence]) -> list[str]:
     """The kinds of faults that sentences have."""
     return list(dict.fromkeys(kind for it in sentences for fault in it.faults for kind in fault))

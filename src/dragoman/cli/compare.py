@@ -11,8 +11,8 @@ from dragoman.analysis.comparison import exchanges, shown_p, write_page
 from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
 from dragoman.cli.options import Device, SrcLang, TgtLang, Which, given
 from dragoman.errors import Error
-from dragoman.evaluation.comparison import Comparing, Comparison
-from dragoman.evaluation.comparison import compare as compared
+from dragoman.evaluation.comparison import ComparisonOptions, SystemComparison
+from dragoman.evaluation.comparison import compare_systems as compared
 
 EXIT_CODES = {"better": 0, "undecided": 3, "worse": 4}
 """By the verdict; 2 is for what a person can mend, as everywhere."""
@@ -59,7 +59,7 @@ def compare(
         raise Error.UNKNOWN_FORMAT("a page is an .html file", file=output)
     if (training_src is None) != (training_tgt is None):
         raise Error.MISSING_OPTION("--training-src and --training-tgt", "give both or none")
-    options = Comparing(
+    options = ComparisonOptions(
         names=tuple(name or ()),
         pairs=(training_src, training_tgt) if training_src and training_tgt else None,
         terms=terms,
@@ -79,7 +79,7 @@ def compare(
     raise typer.Exit(EXIT_CODES[comparison.verdict])
 
 
-def _print(comparison: "Comparison", page: Path) -> None:
+def _print(comparison: "SystemComparison", page: Path) -> None:
     titles = {metric.name: metric.title for metric in comparison.metrics}
     for pair in comparison.pairs:
         typer.echo(f"{pair.second.name} beside {comparison.first.name}, {len(comparison.test):,} sentences")

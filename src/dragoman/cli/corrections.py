@@ -13,7 +13,7 @@ from dragoman.cli.keys import DEFAULT_STORE, StoreFile, existing
 from dragoman.errors import Error, writing
 from dragoman.experiments.corrections import Corrections as GivenCorrections
 from dragoman.formats.bitext import tmx_of
-from dragoman.pipeline.memory import settled
+from dragoman.pipeline.memory import deduplicated
 from dragoman.progress import say
 from dragoman.runs import atomic_io
 from dragoman.runs.directory import check_run_dir, languages_of
@@ -71,7 +71,7 @@ def read_corrections(file: Path, run: Path) -> GivenCorrections:
         )
         for one in _used(file, languages_of(check_run_dir(run)))
     ]
-    return GivenCorrections(file, settled(pairs, file))
+    return GivenCorrections(file, deduplicated(pairs, file))
 
 
 def _used(store: Path, languages: tuple[str, str], author: str | None = None) -> list[KeptCorrection]:

@@ -89,7 +89,7 @@ def doctor(
     if fix_to is not None:
         report = fix(examinations[0][1], fix_to)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.most_common()) or "none"
-        say(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
+        say(f"{report.kept:,} of {report.read:,} pairs kept, {report.repaired:,} of them repaired; dropped: {reasons}")
         say(f"written: {report.src}, {report.tgt}, and {report.report} with every pair that was dropped")
     raise typer.Exit(EXIT_CODES[worst(diagnosis.verdict for diagnosis in diagnoses.values())])
 

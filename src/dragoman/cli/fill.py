@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.options import Device, Run, Which
-from dragoman.inference.gap_filler import GapFiller
+from dragoman.inference.fill_mask import FillMask
 from dragoman.runs.directory import check_run_dir
 
 
@@ -22,5 +22,5 @@ def fill(
 
     Example: dragoman fill runs/masked-demo "i <mask> a beer"
     """
-    for guesses in GapFiller.load(check_run_dir(run), which=which, device=device).fill(text, top):
+    for guesses in FillMask.load(check_run_dir(run), which=which, device=device).fill(text, top):
         typer.echo("\t".join(f"{guess.piece} {guess.probability:.1%}" for guess in guesses))

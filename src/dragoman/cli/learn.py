@@ -104,7 +104,7 @@ def check(number: Number) -> None:
 def bug(
     number: Annotated[int | None, typer.Argument(help="The bug's number.", show_default=False)] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each.")] = False,
-    check_it: Annotated[bool, typer.Option("--check", help="Judge the function that you have mended.")] = False,
+    check_it: Annotated[bool, typer.Option("--check", help="Judge the function that you have fixed.")] = False,
     name: Annotated[str, typer.Option("--name", help="Say which bug it is: a, b, c or d.", show_default=False)] = "",
     page: Annotated[bool, typer.Option("--markdown", hidden=True)] = False,
 ) -> None:
@@ -118,7 +118,7 @@ def bug(
     if list_all or number is None:
         done = progress()["bugs"]
         for place, one in enumerate(BUGS, start=1):
-            typer.echo(f"{place:>3} {'mended' if str(place) in done else '      '}  {one.symptom}")
+            typer.echo(f"{place:>3} {'fixed ' if str(place) in done else '      '}  {one.symptom}")
         return
     planted, names = lesson.bug_of(number), lesson.names_to_choose_from(number)
     if name:
@@ -128,9 +128,9 @@ def bug(
         typer.echo(f"{name}: {'yes' if right else 'no'}, {names[lesson.LETTERS.index(name)]}")
         raise typer.Exit(0 if right else 1)
     if check_it:
-        lesson.judge(number)
+        lesson.check_fix(number)
         record("bugs", str(number))
-        typer.echo(f"mended: {planted.name}. {planted.why}")
+        typer.echo(f"fixed: {planted.name}. {planted.why}")
         typer.echo(f"the self-test that catches it: {planted.selftest} (src/dragoman/learn/selftests.py)")
         return
     _show_bug(number)

@@ -1,11 +1,11 @@
-"""`dragoman runs`: the lab book."""
+"""`dragoman runs`: the table of runs."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.analysis import lab_book
+from dragoman.analysis import run_table
 from dragoman.cli.options import text_output
 from dragoman.errors import Error
 
@@ -37,13 +37,13 @@ def runs(
     kind = kind or FORMATS.get(output.suffix.lower() if output else "", "text")
     if kind not in ("text", "csv", "html"):
         raise Error.WRONG_OPTION(f"--format {kind}: text, csv or html")
-    entries = lab_book.only(lab_book.entries_of(lab_book.find_runs(folder)), conditions or [])
+    entries = run_table.only(run_table.entries_of(run_table.find_runs(folder)), conditions or [])
     if sort != "-validation" or any(entry.facts["validation"] is not None for entry in entries):
-        entries = lab_book.ordered(entries, sort)
-    rows = lab_book.table(entries)
+        entries = run_table.ordered(entries, sort)
+    rows = run_table.table(entries)
     if kind == "html":
-        text = lab_book.as_html(rows, entries, str(folder.resolve().name))
+        text = run_table.as_html(rows, entries, str(folder.resolve().name))
     else:
-        text = lab_book.as_csv(rows) if kind == "csv" else lab_book.as_text(rows)
+        text = run_table.as_csv(rows) if kind == "csv" else run_table.as_text(rows)
     with text_output(output) as write:
         write(text)

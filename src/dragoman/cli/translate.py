@@ -30,8 +30,8 @@ from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
 from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.line_requests import translate_objects
-from dragoman.pipeline.lines import Form, identity, translate_lines, translating
-from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.lines import OutputFormat, identity, translate_lines, translating
+from dragoman.pipeline.options import TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import WarningKind, doubts
@@ -292,7 +292,7 @@ def translate(
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, han)  # fmt: skip
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
-    _run(options, paths, Lines(input, choices.output, Form(as_json, alignments, moses), json_input),
+    _run(options, paths, Lines(input, choices.output, OutputFormat(as_json, alignments, moses), json_input),
          Blocks(bulk, shard, ray), choices)  # fmt: skip
 
 
@@ -309,7 +309,7 @@ class Lines(NamedTuple):
 
     input: Path | None
     output: Path | None
-    form: Form
+    form: OutputFormat
     are_objects: bool = False
     """JSON objects (`pipeline/line_requests.py`)."""
 
@@ -351,7 +351,7 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
 def _translate_lines(options: TranslateOptions, lines: Lines) -> int:
     """Translate the lines of standard input or of a file; the number of lines in doubt."""
     tells = options.guard is not None
-    pipeline = replace(assemble(options), warn=lines.form.as_json or tells)
+    pipeline = replace(build_pipeline(options), warn=lines.form.as_json or tells)
     check_not_the_same(lines.input, lines.output)
     source = text_input(lines.input)
     chunks = in_chunks(source.lines, STREAM_LINES, source.waiting)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.data.random import raw_words
+from dragoman.data.random import random_uint64
 from dragoman.data.row_order import ON_DISK, IntArray, Lengths, refuse_too_long, shuffled, sorted_by_length
 from dragoman.errors import Error
 
@@ -108,7 +108,7 @@ class BatchPlan:
         if kept is None or kept[0] != epoch:
             rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)
             if self.shuffle:
-                words = raw_words(self.seed, epoch)
+                words = random_uint64(self.seed, epoch)
                 order = np.argsort(words(self.num_batches), kind="stable").astype(np.int32)
                 path = self._file(f"epoch-{epoch}-seed-{self.seed}-batches-{self.num_batches}")
                 rows = shuffled(rows, self._groups, words, path)

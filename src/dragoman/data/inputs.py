@@ -60,7 +60,7 @@ class LabelledBatch(Movable):
 
 
 Resample = Callable[[list[int], random.Random], list[int]]
-"""`Tokenizer.resample`: another segmentation of a text."""
+"""`Tokenizer.sample_segmentation`: another segmentation of a text."""
 
 
 class TextInputs:
@@ -76,12 +76,12 @@ class TextInputs:
         *,
         max_tokens: int | None = None,
         multiple: int = WIDTH_MULTIPLE,
-        resample: Resample | None = None,
+        sample_segmentation: Resample | None = None,
         crop: CropConfig | None = None,
         seed: int = 1,
     ) -> None:
         self.max_tokens, self.multiple = max_tokens, multiple
-        self.resample, self.crop, self.seed = resample, crop, seed
+        self.sample_segmentation, self.crop, self.seed = sample_segmentation, crop, seed
         self.lengths = np.array([len(of_text) for of_text in ids], dtype=np.int32)
         self._flat = np.fromiter((index for of_text in ids for index in of_text), dtype=np.int32)
         self._offsets = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -95,14 +95,14 @@ class TextInputs:
 
     def in_epoch(self, rows: IntArray, epoch: int | None, longest: int) -> "TextInputs":
         texts = [self.ids(row) for row in rows]
-        if epoch is not None and (self.resample or self.crop):
+        if epoch is not None and (self.sample_segmentation or self.crop):
             uniform = keyed_uniform(self.seed, epoch, rows, 4)
             texts = [self._varied(ids, numbers, longest) for ids, numbers in zip(texts, uniform, strict=True)]
         return TextInputs(texts, multiple=1)
 
     def _varied(self, ids: IntArray, uniform: np.ndarray, longest: int) -> IntArray:
-        if self.resample:
-            drawn = self.resample(ids.tolist(), random.Random(float(uniform[3])))
+        if self.sample_segmentation:
+            drawn = self.sample_segmentation(ids.tolist(), random.Random(float(uniform[3])))
             ids = np.array(drawn[: self.max_tokens][:longest], dtype=np.int32)
         return cropped(ids, uniform, self.crop) if self.crop else ids
 
@@ -130,7 +130,7 @@ class TextReader:
         return TextInputs(
             [tokenizer.encode(self.spelling(text))[:limit] for text in texts],
             max_tokens=limit,
-            resample=tokenizer.resample if training and tokenizer.sampling else None,
+            sample_segmentation=tokenizer.sample_segmentation if training and tokenizer.sampling else None,
             crop=self.corpus.crop if training else None,
             seed=seed,
         )

@@ -28,7 +28,7 @@ def keyed_uniform(
     return (words >> np.uint64(11)) * 2.0**-53
 
 
-def raw_words(seed: int, epoch: int) -> Callable[[int], UInt64[np.ndarray, " count"]]:
+def random_uint64(seed: int, epoch: int) -> Callable[[int], UInt64[np.ndarray, " count"]]:
     """A function that returns the next `count` 64-bit words of an epoch: those of a counter-based generator.
 
     numpy promises that raw words stay the same in every version, which it does not for `Generator.permutation`.

@@ -110,7 +110,7 @@ def sorted_by_length(src: Lengths, tgt: Lengths, path: Path | None) -> tuple[Int
             rows[places[numbers] + within] = begin + order
             places[unique] += count
 
-    rows = filled(path, len(src), fill)
+    rows = load_or_fill(path, len(src), fill)
     at_starts = rows[starts[:-1]]
     lengths = [np.array([side[int(row) : int(row) + 1][0] for row in at_starts], dtype=np.int64) for side in (src, tgt)]
     return rows, Groups(lengths[0], lengths[1], starts)
@@ -128,7 +128,7 @@ def shuffled(rows: IntArray, groups: Groups, words: Callable[[int], IntArray], p
             keys |= numbers.astype(np.uint64) << np.uint64(32)
             out[begin:end] = rows[begin:end][np.argsort(keys, kind="stable")]
 
-    return filled(path, len(rows), fill)
+    return load_or_fill(path, len(rows), fill)
 
 
 def refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: IntArray | None) -> None:
@@ -147,7 +147,7 @@ def refuse_too_long(groups: Groups, rows: IntArray, batch_tokens: int, lines: In
         )
 
 
-def filled(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> IntArray:
+def load_or_fill(path: Path | None, count: int, fill: Callable[[IntArray], None]) -> IntArray:
     """So many int32 that `fill` has written: in memory, or in a file that is mapped and made only if it is not there.
 
     Of several processes that want the file, one makes it and the others wait.

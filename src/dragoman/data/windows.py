@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from dragoman.data.movable import Movable
-from dragoman.data.random import raw_words
+from dragoman.data.random import random_uint64
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error
 
@@ -106,7 +106,7 @@ class WindowPlan:
         """The starts of an epoch's windows in their order; only the latest epoch asked for is kept."""
         kept = self._epoch  # as in `BatchPlan`: other threads may ask too
         if kept is None or kept[0] != epoch:
-            words = raw_words(self.seed, epoch)
+            words = random_uint64(self.seed, epoch)
             offset = int(words(1)[0]) % self.block_len
             order = np.argsort(words(self.num_windows), kind="stable")
             self._epoch = kept = epoch, offset + order * self.block_len

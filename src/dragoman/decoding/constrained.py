@@ -8,7 +8,7 @@ they cost beside those of the others, and `</s>` is open only to a hypothesis th
 
 How far a hypothesis is with the terms (4, 5) and (6,):
 
->>> begun = Progress(((4, 5), (6,))).after(4)
+>>> begun = ConstraintState(((4, 5), (6,))).after(4)
 >>> begun.written, begun.next_tokens(), begun.complete
 (1, [5], False)
 >>> begun.after(7).written, begun.after(7).next_tokens()        # 5 did not follow: the term has to begin again
@@ -271,12 +271,7 @@ def constrained_search(
         sentence.limit = min(sentence.limit, max_target_length or sentence.limit)
     rows_per_slot = rows_for(config, terms)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(rows_per_slot))
-    slots = Slots(
-        num_sentences=batch - padding_slots,
-        rows_per_slot=rows_per_slot,
-        padding_slots=padding_slots,
-        pads_rows=state.pads_rows,
-    )
+    slots = Slots(batch - padding_slots, rows_per_slot, padding_slots, state.pads_rows)
 
     for length in range(1, max(sentence.limit for sentence in sentences) + 1):
         prefixes = torch.full((len(slots.sentences), rows_per_slot, length), SPECIALS.bos_id, device=device)

@@ -39,20 +39,15 @@ def sample_search(
 ) -> Search:
     """`config.sampling.samples` hypotheses for each sentence, as they were drawn; several may be equal.
 
-    `sources` are the sentences' tokens; the last `padding_slots` rows of `state` hold none. Probabilities and scores are those
-    of the model itself, whatever the filters leave out.
+    `sources` are the sentences' tokens; the last `padding_slots` rows of `state` hold none. Probabilities and scores
+    are those of the model itself, whatever the filters leave out.
 
     Raises DragomanError when the model's logits are not numbers.
     """
     assert config.sampling is not None
     samples, device, batch = config.sampling.samples, max_lengths.device, max_lengths.size(0)
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(samples))
-    slots = Slots(
-        num_sentences=batch - padding_slots,
-        rows_per_slot=samples,
-        padding_slots=padding_slots,
-        pads_rows=state.pads_rows,
-    )
+    slots = Slots(batch - padding_slots, samples, padding_slots, state.pads_rows)
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     exact = float64_device(device)

@@ -1,5 +1,5 @@
-"""Step 8: encode once and search. The one door to the searches: `search` for one batch, `search_steps` and `search_together`
-for several."""
+"""Step 8: encode once and search. The one door to the searches: `search` for one batch, `search_steps` and
+`search_together` for several."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -33,8 +33,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
-    `options` are those of `search_steps`. Dropout is off while it searches, whatever mode the model is in, and the mode is put
-    back afterwards. On a CPU it takes one thread, as a search that is one of several does.
+    `options` are those of `search_steps`. Dropout is off while it searches, whatever mode the model is in, and the mode
+    is put back afterwards. On a CPU it takes one thread, as a search that is one of several does.
 
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.

@@ -21,7 +21,7 @@ from dragoman.data.random import hash64
 from dragoman.doctor.collection import SAME_BYTES, TEXTS, FileRecord, collect
 from dragoman.doctor.examine import Examination
 from dragoman.doctor.findings import Diagnosis
-from dragoman.doctor.fix import judged, mended_pair
+from dragoman.doctor.fix import judged, repaired_pair
 from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
 from dragoman.formats.accelerators import without_accelerators
@@ -78,7 +78,7 @@ class Row(NamedTuple):
     @property
     def trained(self) -> tuple[str, str]:
         """The pair as a model that learns codes is trained on it: with its tags, where it is the same without (the
-        doctor may have mended it)."""
+        doctor may have repaired it)."""
         if self.coded is None:
             return self.src, self.tgt
         bare = (without_tags(text) for text in self.coded)
@@ -179,7 +179,7 @@ def gathered(config: CollectionConfig, languages: tuple[str, str], *, codes: boo
         raise Error.EMPTY(
             f"no pair from {languages[0]} to {languages[1]} in {', '.join(config.paths)}", _first_notes(assembly.files)
         )
-    rows = _settled(rows, assembly)
+    rows = _without_conflicts(rows, assembly)
     rows = _without_copies(rows, assembly)
     rows = _healthy(rows, languages, assembly)
     _split(rows, config, assembly)
@@ -400,7 +400,7 @@ def _without(text: str, parts: Sequence[str]) -> str:
 # -- all pairs ------------------------------------------------------------------------------------------------------
 
 
-def _settled(rows: list[Row], assembly: Assembly) -> list[Row]:
+def _without_conflicts(rows: list[Row], assembly: Assembly) -> list[Row]:
     """The rows with one translation of each source, by the rule of `text/conflicts.py`."""
     by_source: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -464,7 +464,7 @@ def _healthy(rows: list[Row], languages: tuple[str, str], assembly: Assembly) ->
         if reason:
             assembly.leave_out(row, reason)
         else:
-            src, tgt = mended_pair(examination, src, tgt)
+            src, tgt = repaired_pair(examination, src, tgt)
             kept.append(row._replace(src=src, tgt=tgt))
     return kept
 

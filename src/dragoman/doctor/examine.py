@@ -231,7 +231,7 @@ class Examination:
     def as_written(self, one: Line, other: Line) -> tuple[str, str]:
         """The stripped texts of a pair, each read in the encoding that it is written in."""
         of_src, of_tgt = (
-            (reader.mended(line.text) if "mojibake" in line.wrong else line.text).strip()
+            (reader.repaired(line.text) if "mojibake" in line.wrong else line.text).strip()
             for reader, line in zip(self.misread, (one, other), strict=True)
         )
         return of_src, of_tgt

@@ -1,4 +1,4 @@
-"""The repair of a corpus: damaged lines are mended or their pairs dropped, each with its reason."""
+"""The repair of a corpus: damaged lines are repaired or their pairs dropped, each with its reason."""
 
 import itertools
 import shutil
@@ -19,7 +19,7 @@ from dragoman.errors import Error, writing
 from dragoman.languages.codes import TELLING, language_of
 from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
-from dragoman.quality.text_faults import mended, wrong_with
+from dragoman.quality.text_faults import repaired, wrong_with
 from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import COMPRESSIONS, language_of_file
 
@@ -39,7 +39,7 @@ class FixReport:
     report: Path
     read: int = 0
     kept: int = 0
-    mended: int = 0  # kept with a changed side
+    repaired: int = 0  # kept with a changed side
     dropped: Counter[str] = field(default_factory=Counter)  # by reason
 
 
@@ -88,7 +88,7 @@ def _require_mendable(examination: Examination) -> None:
     for finding in diagnosis.findings:
         if finding.kind in ("unreadable", "same file", "empty file", "swapped sides", "not parallel"):
             raise Error.BAD_CORPUS(
-                f"{finding.kind} cannot be mended ({finding.example})", file=finding.file, line=finding.line
+                f"{finding.kind} cannot be repaired ({finding.example})", file=finding.file, line=finding.line
             )
     longer = diagnosis.tgt_lines - diagnosis.src_lines
     explained = bool(shifts) and shifts[-1].until is None and shifts[-1].offset in (None, longer)
@@ -115,10 +115,10 @@ def _write(examination: Examination, report: FixReport) -> None:
                 columns = [text.replace("\t", " ").replace("\0", "\\0") for text in (src, tgt)]
                 table.write("\t".join([str(number), reason, *columns]) + "\n")
                 continue
-            texts = mended_pair(examination, src, tgt)
+            texts = repaired_pair(examination, src, tgt)
             assert not any("\n" in text for text in texts), "a line for each pair"
             report.kept += 1
-            report.mended += texts != (src, tgt)
+            report.repaired += texts != (src, tgt)
             for side, text in zip(sides, texts, strict=True):
                 side.write(text.encode() + b"\n")
 
@@ -161,13 +161,13 @@ def _repeated(examination: Examination) -> set[int]:
 
 def _hash(examination: Examination, src: str, tgt: str) -> int:
     """A hash of a pair as it will be written."""
-    return hash(mended_pair(examination, src, tgt))
+    return hash(repaired_pair(examination, src, tgt))
 
 
-def mended_pair(examination: Examination, src: str, tgt: str) -> tuple[str, str]:
+def repaired_pair(examination: Examination, src: str, tgt: str) -> tuple[str, str]:
     """Both texts of a pair, with all damage repaired that can be."""
     of_src, of_tgt = examination.misread
-    return mended(src, of_src).strip(), mended(tgt, of_tgt).strip()
+    return repaired(src, of_src).strip(), repaired(tgt, of_tgt).strip()
 
 
 def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
@@ -177,7 +177,7 @@ def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
     foreign: set[int] = set()
     for side, language in enumerate(examination.codes):
         reader = examination.misread[side]
-        texts = {number: reader.mended(line.text) for number, *lines in pairs if (line := lines[side])}
+        texts = {number: reader.repaired(line.text) for number, *lines in pairs if (line := lines[side])}
         if examination.identify is None:
             likely = examination.codes[1 - side]
             foreign |= {number for number, text in texts.items() if other_language(text.strip(), language, likely)}
@@ -196,7 +196,7 @@ def _reason(examination: Examination, one: Line | None, other: Line | None) -> s
     """The reason for dropping a pair; "" if the pair stays."""
     if one is None or other is None:
         return "shifted"
-    src, tgt = mended_pair(examination, one.text, other.text)
+    src, tgt = repaired_pair(examination, one.text, other.text)
     for kind in (*one.wrong, *other.wrong, *wrong_with(src), *wrong_with(tgt)):  # an entity may stand for anything
         if kind in BEYOND_MENDING:
             return kind

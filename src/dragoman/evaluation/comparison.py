@@ -11,13 +11,13 @@ from typing import Any
 
 from dragoman.alignment.lexicon import Lexicon
 from dragoman.errors import DragomanError, Error
-from dragoman.evaluation.judging import Judging
+from dragoman.evaluation.evaluate_output import EvaluationOptions
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
-from dragoman.quality.differences import FaultCounts, fault_counts, faults_of, most_telling
+from dragoman.quality.differences import FaultCounts, fault_counts, faults_of, top_examples
 from dragoman.quality.metrics import TITLES, FloatArray, Metric, metric, unsplit
-from dragoman.quality.output_checks import Finding
+from dragoman.quality.output_checks import OutputFault
 from dragoman.quality.significance import RESAMPLES, SEED, TRIALS, Test, holm, paired_test, sentence_differences
 from dragoman.quality.slices import slices
 from dragoman.quality.test_set import TestSet, read_hypotheses
@@ -27,9 +27,9 @@ from dragoman.text.lines import find, read_lines
 Pairs = list[tuple[str, str]]
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
-LEARNT_FROM = 50_000
+MAX_ALIGNMENT_PAIRS = 50_000
 """Pairs of the training text that the alignment is learnt from, at most."""
-SHOWN = 50
+MAX_EXAMPLES = 50
 """Sentences that are kept for each pair of systems."""
 
 
@@ -39,11 +39,11 @@ class System:
 
     name: str
     lines: list[str]
-    faults: tuple[Finding, ...] = ()
+    faults: tuple[OutputFault, ...] = ()
 
 
 @dataclass(frozen=True)
-class Telling:
+class ExampleSentence:
     """A sentence in two systems' translations."""
 
     line: int
@@ -57,7 +57,7 @@ class Telling:
 
 
 @dataclass(frozen=True)
-class Pair:
+class SystemPair:
     """A system beside the first one."""
 
     second: System
@@ -65,7 +65,7 @@ class Pair:
     parts: dict[str, tuple[int, float, float]]
     """Lengths of sentences: (sentences, figure of the first, of the second) by the first metric."""
     classes: dict[str, FaultCounts]
-    sentences: list[Telling]
+    sentences: list[ExampleSentence]
     differences: FloatArray
     """Of each sentence, in points of chrF."""
 
@@ -76,12 +76,12 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SystemComparison:
     """Systems compared with the first of them on one test set."""
 
     test: TestSet
     first: System
-    pairs: list[Pair]
+    pairs: list[SystemPair]
     metrics: list[Metric]
     signatures: dict[str, str]
 
@@ -118,7 +118,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing(Judging):
+class ComparisonOptions(EvaluationOptions):
     """The settings of a comparison of systems."""
 
     metrics: tuple[str, ...] = DEFAULT_METRICS
@@ -136,7 +136,9 @@ class Comparing(Judging):
     which: str = "best"
 
 
-def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], options: Comparing) -> Comparison:
+def compare_systems(
+    systems: Sequence[Path], src: Path, refs: Sequence[Path], options: ComparisonOptions
+) -> SystemComparison:
     """Compare runs, or files of translations, with the first one.
 
     Raises DragomanError for fewer than two, for files that do not fit each other, and for runs that do not translate.
@@ -150,7 +152,10 @@ def compare(systems: Sequence[Path], src: Path, refs: Sequence[Path], options: C
     names = _names(systems, options.names)
     test = TestSet.read(src, refs, _languages(systems, options.languages))
     lang = test.languages[1]
-    built = [options.built(lang, tokenize=options.tokenize, lowercase=options.lowercase, system=name) for name in names]
+    built = [
+        options.build_metrics(lang, tokenize=options.tokenize, lowercase=options.lowercase, system=name)
+        for name in names
+    ]
     if why := unsplit(test, built[0]):
         say(f"warning: {test.name}: {why}")
     outputs = [_output(path, name, test, options) for path, name in zip(systems, names, strict=True)]
@@ -167,10 +172,10 @@ def _compared(
     test: TestSet,
     systems: Sequence[System],
     metrics: Sequence[Sequence[Metric]],
-    options: Comparing,
+    options: ComparisonOptions,
     lexicon: Lexicon,
     terms: Glossary | None,
-) -> Comparison:
+) -> SystemComparison:
     """The comparison; `metrics` are of each system, as a figure may come from a file of its own."""
     statistics = [
         [each.statistics(test, system.lines) for each in own] for system, own in zip(systems, metrics, strict=True)
@@ -186,7 +191,7 @@ def _compared(
         ]
         differences = sentence_differences(by_line, chrf[0], chrf[number])
         sentences = [
-            Telling(
+            ExampleSentence(
                 line=row + 1,
                 src=test.sources[row],
                 ref=test.references[0][row],
@@ -195,17 +200,17 @@ def _compared(
                 difference=float(differences[row]),
                 faults=(faults[0][row], faults[number][row]),
             )
-            for row in most_telling(differences, faults[0], faults[number], SHOWN)
+            for row in top_examples(differences, faults[0], faults[number], MAX_EXAMPLES)
         ]
         parts = _by_length(test, metrics[0][0], statistics[0][0], statistics[number][0])
-        pairs.append(Pair(system, tests, parts, fault_counts(faults[0], faults[number]), sentences, differences))
+        pairs.append(SystemPair(system, tests, parts, fault_counts(faults[0], faults[number]), sentences, differences))
     signatures = {
         each.title: f"{each.signature()}|seed:{SEED}|bs:{options.resamples}|ar:{options.trials}" for each in metrics[0]
     }
-    return Comparison(test, systems[0], _corrected(pairs), list(metrics[0]), signatures)
+    return SystemComparison(test, systems[0], _corrected(pairs), list(metrics[0]), signatures)
 
 
-def _corrected(pairs: list[Pair]) -> list[Pair]:
+def _corrected(pairs: list[SystemPair]) -> list[SystemPair]:
     """With the p-values of each metric corrected for the number of systems."""
     for column in range(len(pairs[0].tests)):
         corrected = holm([pair.tests[column].p for pair in pairs])
@@ -285,7 +290,7 @@ def _languages(systems: Sequence[Path], given: tuple[str | None, str | None]) ->
     return src or "", tgt or ""
 
 
-def _output(path: Path, name: str, test: TestSet, options: Comparing) -> System:
+def _output(path: Path, name: str, test: TestSet, options: ComparisonOptions) -> System:
     if not path.is_dir():
         return System(name, read_hypotheses(path, test))
     say(f"translating {len(test):,} lines by {name}")
@@ -293,11 +298,11 @@ def _output(path: Path, name: str, test: TestSet, options: Comparing) -> System:
     return System(name, translator.translate(test.sources))
 
 
-def _lexicon(systems: Sequence[Path], options: Comparing, test: TestSet) -> Lexicon:
+def _lexicon(systems: Sequence[Path], options: ComparisonOptions, test: TestSet) -> Lexicon:
     """The alignment of training text: the one given, or the first run's own, or the test set's with its references."""
     if options.pairs is not None:
         sides = (read_lines(find(path)) for path in options.pairs)
-        return Lexicon(list(islice(zip(*sides, strict=False), LEARNT_FROM)))
+        return Lexicon(list(islice(zip(*sides, strict=False), MAX_ALIGNMENT_PAIRS)))
     for path in systems:
         pairs = _training_pairs(path) if path.is_dir() else []
         if pairs:
@@ -310,6 +315,6 @@ def _training_pairs(run: Path) -> list[tuple[str, str]]:
         source = corpus_settings(run).train
         if source.type == "stream":
             return []
-        return [(pair.src, pair.tgt) for pair in islice(source.pairs(), LEARNT_FROM)]
+        return [(pair.src, pair.tgt) for pair in islice(source.pairs(), MAX_ALIGNMENT_PAIRS)]
     except DragomanError:
         return []

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.pipeline.memory import settled_pairs
+from dragoman.pipeline.memory import deduplicated_pairs
 from dragoman.runs.directory import check_run_dir, languages_of
 
 
@@ -17,4 +17,4 @@ class Corrections:
     @classmethod
     def read(cls, file: Path, run: Path) -> "Corrections":
         """The corrections in a TMX, an XLIFF, a PO file, or two columns."""
-        return cls(file, settled_pairs(file, languages_of(check_run_dir(run))))
+        return cls(file, deduplicated_pairs(file, languages_of(check_run_dir(run))))

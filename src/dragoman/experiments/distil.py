@@ -48,7 +48,7 @@ COMPARED = 1000
 
 
 @dataclass(frozen=True)
-class Size:
+class StudentSize:
     """The sizes of a student."""
 
     d_model: int
@@ -73,7 +73,7 @@ BEAM_SIZE = 2
 DROPOUT = 0.1
 """Of a student: a teacher's translations are hard to learn by heart."""
 
-SIZES = {"tiny": Size(128, 4, 1), "small": Size(256, 6, 1), "base": Size(512, 6, 2)}
+SIZES = {"tiny": StudentSize(128, 4, 1), "small": StudentSize(256, 6, 1), "base": StudentSize(512, 6, 2)}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from dragoman import config
 from dragoman.config import settings
 from dragoman.errors import Error
-from dragoman.evaluation.judging import Judging, judge_files
+from dragoman.evaluation.evaluate_output import EvaluationOptions, evaluate_files
 from dragoman.experiments.calibrate import project
 from dragoman.quality.significance import RESAMPLES
 from dragoman.quality.test_set import files_of_sacrebleu
@@ -87,7 +87,9 @@ def evaluate(
         "by": tuple(chosen.by),
         "training_text": tuple(chosen.training_text),
     }
-    judging = Judging(**kinds, checks=chosen.checks, join=chosen.join, resamples=RESAMPLES * chosen.confidence)
+    evaluation_options = EvaluationOptions(
+        **kinds, checks=chosen.checks, join=chosen.join, resamples=RESAMPLES * chosen.confidence
+    )
     scoring = _given(tokenize=chosen.tokenize, lowercase=chosen.lowercase)
     sets = _sets(chosen)
     with TemporaryDirectory(prefix="dragoman-") as folder:
@@ -100,7 +102,7 @@ def evaluate(
                 raise Error.CONFLICT(
                     f"{run} and `hypotheses`", "give a run to translate with, or translations, not both"
                 )
-            return judge_files(judging, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
+            return evaluate_files(evaluation_options, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
         if run is None:
             raise Error.MISSING_OPTION("give a run directory, or `hypotheses` with `src` and `ref`")
         if chosen.src and not chosen.ref and (Path(run) / "confidence.json").exists():
@@ -110,7 +112,9 @@ def evaluate(
             datastores=chosen.datastore, ensemble=chosen.ensemble, changes=config.as_overrides(overrides) or None
         )
         shown = _given(
-            judging=judging if judging != Judging() else None, output=chosen.output, min_context=chosen.min_context
+            evaluation_options=evaluation_options if evaluation_options != EvaluationOptions() else None,
+            output=chosen.output,
+            min_context=chosen.min_context,
         )
         return recipes.evaluate(
             run, which=chosen.which, device=chosen.device, **sets, **shown, **scoring | search, **more

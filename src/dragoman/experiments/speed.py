@@ -10,11 +10,11 @@ from dragoman.device import threads_for
 from dragoman.experiments.bench.batches import subject
 from dragoman.progress import say
 from dragoman.tasks.auto_recipe import settings_of
-from dragoman.tasks.sizes import Size, Speed
+from dragoman.tasks.sizes import Speed, TrainingSize
 from dragoman.tasks.translation.job import TranslationRecipe
 
-SMALL = Size(6_000, 128, 4, 2, 0.05, 2048, 1, 5e-3)
-LARGE = Size(8_000, 256, 4, 2, 0.05, 2048, 1, 3e-3)
+SMALL = TrainingSize(6_000, 128, 4, 2, 0.05, 2048, 1, 5e-3)
+LARGE = TrainingSize(8_000, 256, 4, 2, 0.05, 2048, 1, 3e-3)
 """Two models of different cost: they tell what a token costs by itself, and what an operation costs."""
 SHORT_S, SHARE = 120.0, 0.3
 """In a shorter budget only the small model is measured; this share of its time is taken for that of tokens, an
@@ -36,7 +36,7 @@ def measured_speed(device: str, budget_s: float) -> Speed:
     return Speed(max(small - per_operation * SMALL.operations, 0.1 * small), per_operation)
 
 
-def _seconds_per_token(size: Size, device: str) -> float:
+def _seconds_per_token(size: TrainingSize, device: str) -> float:
     data = {
         "run_dir": "speed",
         "device": device,

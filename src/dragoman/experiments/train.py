@@ -32,7 +32,7 @@ from dragoman.tasks.auto_recipe import (
     with_room,
 )
 from dragoman.tasks.base import Result
-from dragoman.tasks.fine_tuning import GeneralText, fine_tuning_recipe, gained_and_lost, general_text, kept_from
+from dragoman.tasks.fine_tuning import ReplayData, fine_tuning_recipe, kept_from, replay_data, report_forgetting
 from dragoman.tasks.kept_corpus import kept
 from dragoman.tasks.recipes import Recipe, TranslationRecipe
 from dragoman.tasks.sizes import Budget
@@ -118,7 +118,7 @@ class Request:
     seconds: float | None
     options: Options
 
-    def settings(self, owned: contextlib.ExitStack) -> tuple[Any, GeneralText | None]:
+    def settings(self, owned: contextlib.ExitStack) -> tuple[Any, ReplayData | None]:
         """The settings, and for fine-tuning on two files the general text. `owned` keeps the run's folder."""
         options = self.options
         if self.recipe is not None and not options.files:
@@ -185,13 +185,13 @@ class Request:
         plain: Mapping[str, Any],
         languages: tuple[str, str],
         sizing: Mapping[str, Any],
-    ) -> tuple[Any, GeneralText | None]:
+    ) -> tuple[Any, ReplayData | None]:
         """The settings for two files, those of `plain` among them, and the general text."""
         changes = [change for change in self.changes if not (options.files and change.startswith("corpus.files."))]
         directory = Path(str(plain.get("run_dir") or Path("runs") / "-".join(languages)))
         general = None
         if options.init_from is not None:
-            general = general_text(options.init_from, options.general_src, options.general_tgt, options.mix, directory)
+            general = replay_data(options.init_from, options.general_src, options.general_tgt, options.mix, directory)
         if (options.valid_src is None) != (options.valid_tgt is None):
             raise Error.MISSING_OPTION("give both `valid_src` and `valid_tgt`, or neither")
         corpus, general_source = plain["corpus"], None if general is None else general.train
@@ -306,7 +306,7 @@ class Training:
         started = time.monotonic()
         self.result, self._stopped = None, False
         with joined() as ranks, contextlib.ExitStack() as owned:
-            settings, general = ranks.first(lambda: self.request.settings(owned)) or (None, None)
+            settings, general = ranks.on_rank_zero(lambda: self.request.settings(owned)) or (None, None)
             data = ranks.broadcast(lambda: config.to_dict(settings))
             self.recipe = settings or recipes.parsed(data, "recipe")
             seconds = self.request.seconds
@@ -343,7 +343,7 @@ class Training:
             self.metrics = {name: value for name, value in record.items() if name not in place}
             self._call("on_validation")
 
-    def _report(self, general: GeneralText | None) -> None:
+    def _report(self, general: ReplayData | None) -> None:
         assert self.result is not None
         result, outcome = self.result, self.result.outcome
         is_done = outcome.reason != "interrupted"
@@ -352,9 +352,9 @@ class Training:
         best = f"best validation {result.best} at step {outcome.best_step:,}; " if result.best else ""
         say(f"{best}trained in {clock(outcome.elapsed_s)}")
         if general is not None and is_done:
-            gained_and_lost(self.recipe, general)
+            report_forgetting(self.recipe, general)
         say(f"run {result.run_dir}, report {result.report}")
-        say(result.doubt or result.next_command)
+        say(result.quality_warning or result.next_command)
 
     def __repr__(self) -> str:
         best = f", best validation {self.result.best}" if self.result and self.result.best else ""

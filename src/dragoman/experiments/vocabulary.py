@@ -41,7 +41,7 @@ from dragoman.text.tokenizers.whitespace import WhitespaceTokenizer
 
 Growing = SentencePieceTokenizer | CasedTokenizer | SubwordNmtTokenizer
 """Tokenizers that get new entries, and lose none."""
-Rows = list[list[int]]
+MeanRows = list[list[int]]
 """Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
 
 
@@ -101,7 +101,7 @@ def change_vocabulary(run: Path, out: Path, changes: Changes) -> Sizes:
     return Sizes((entries[0], entries[1]), (sizes[0], sizes[1]))
 
 
-def changed(pair: TokenizerPair, changes: Changes, normalize: str) -> tuple[TokenizerPair, tuple[Rows, Rows]]:
+def changed(pair: TokenizerPair, changes: Changes, normalize: str) -> tuple[TokenizerPair, tuple[MeanRows, MeanRows]]:
     """The tokenizers with the changed vocabulary, and where the weights of each side's entries come from."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
     if unknown := [name for name in changes.teach if name not in PIECES]:
@@ -187,7 +187,9 @@ def _spells(piece: str) -> bool:
     return bool(re.fullmatch(r"<0x[0-9A-F]{2}>|[▁Ġ]?[!-~]?", piece)) or (len(piece) == 1 and ord(piece) < 0x180)
 
 
-def _side(side: Tokenizer, kept: list[int], new: Sequence[str], like: Rows, tags: set[str]) -> tuple[Tokenizer, Rows]:
+def _side(
+    side: Tokenizer, kept: list[int], new: Sequence[str], like: MeanRows, tags: set[str]
+) -> tuple[Tokenizer, MeanRows]:
     """A tokenizer with the entries `kept` and the new ones behind them; `tags`: those that no text is cut into."""
     made: Tokenizer
     if isinstance(side, PiecesTokenizer):
@@ -214,7 +216,7 @@ def _grown(side: Growing, new: Sequence[str]) -> Tokenizer:
     return CasedTokenizer(grown) if isinstance(side, CasedTokenizer) else grown
 
 
-def _rows_of(tensor: Tensor, parts: Mapping[str, Rows], name: str) -> Tensor:
+def _rows_of(tensor: Tensor, parts: Mapping[str, MeanRows], name: str) -> Tensor:
     """The rows of the new entries, of a tensor that has some for each entry."""
     rows = parts.get(name.partition(".")[0])
     if rows is None or not has_named_rows(name):

@@ -25,7 +25,7 @@ from dragoman import config
 from dragoman.alignment.learnt_memory import copy_links
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.export import model_card, origin
-from dragoman.export.verify import MADE_UP, Comparison, Engine, compare, held_out, settings_of
+from dragoman.export.verify import MADE_UP, Engine, ExportComparison, compare_export, held_out, settings_of
 from dragoman.inference.loading import base_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import say
@@ -69,7 +69,7 @@ def export(
 
     `shortlist`: the pieces that a source may need stand beside the model (`shortlist.py`). `tell` is
     given the comparison, line by line. Raises DragomanError when the folder is there already, the target
-    cannot represent the model, or the comparison fails (`Comparison.complaint`); nothing is left behind then.
+    cannot represent the model, or the comparison fails (`ExportComparison.complaint`); nothing is left behind then.
     """
     run_dir, final = check_run_dir(run), Path(folder)
     module = target(to)
@@ -103,7 +103,7 @@ def export(
                     module.write_shortlist(run_dir / "prepared" / "train", partial, translator)
                 _write_beside(run_dir, partial, to)
             if text is not None:
-                comparison = compare(translator, module.load(partial, translator), text, *settings_of(run_dir))
+                comparison = compare_export(translator, module.load(partial, translator), text, *settings_of(run_dir))
                 kind = ", ".join(filter(None, [quantize, "shortlist" if shortlist else None]))
                 _judge(comparison, to, kind, (_bytes_of_weights(translator), _bytes_of(partial)), tell)
             with writing(final):
@@ -188,7 +188,9 @@ def _as_it_searches(module: ModuleType, translator: SearchTranslator, note: str)
     return translator.with_decoding(**{item.name: getattr(followed, item.name) for item in fields(followed)})
 
 
-def _judge(comparison: Comparison, to: str, kind: str, sizes: tuple[int, int], tell: Callable[[str], None]) -> None:
+def _judge(
+    comparison: ExportComparison, to: str, kind: str, sizes: tuple[int, int], tell: Callable[[str], None]
+) -> None:
     """`kind`: what makes the export another model than the run's own, such as "int8"; empty: nothing does."""
     for line in comparison.lines(sizes):
         tell(line)

@@ -167,13 +167,13 @@ def write_shortlist(prepared: Path, folder: Path, translator: SearchTranslator) 
 # -- translating ---------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path, translator: SearchTranslator) -> marian.Engine:
+def load(folder: Path, translator: SearchTranslator) -> marian.MarianEngine:
     """The written model in WebAssembly, run by node. Of `translator`, only how it cuts, joins and limits is asked."""
 
     def run(texts: Sequence[str], widths: Sequence[int]) -> list[list[Translation]]:
         return [[Translation(text, 0.0, 0.0)] for text in translations(folder, texts, widths)]
 
-    return marian.Engine(translator, run, scored=False)
+    return marian.MarianEngine(translator, run, scored=False)
 
 
 def translations(folder: Path, texts: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -95,12 +95,12 @@ def nearest(decoding: DecodingConfig) -> DecodingConfig:
     return decoding
 
 
-def load(folder: Path, translator: SearchTranslator) -> "Engine":
+def load(folder: Path, translator: SearchTranslator) -> "HuggingFaceEngine":
     """The written model, run by `transformers`. Of `translator`, only how it cuts, joins and limits is asked."""
-    return Engine(folder, translator)
+    return HuggingFaceEngine(folder, translator)
 
 
-class Engine:
+class HuggingFaceEngine:
     """`generate` over whole texts, as a `SearchTranslator` is over its search."""
 
     def __init__(self, folder: Path, translator: SearchTranslator) -> None:

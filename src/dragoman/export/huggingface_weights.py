@@ -125,7 +125,7 @@ def config(model: Transformer, vocabulary: Vocabulary, length: int) -> dict[str,
     }
 
 
-class Part(NamedTuple):
+class MappedParameter(NamedTuple):
     """A parameter of ours and its name there."""
 
     name: str
@@ -147,12 +147,12 @@ class Part(NamedTuple):
         self.ours.copy_(theirs)
 
 
-def parts(model: Transformer) -> Iterator[Part]:
+def parts(model: Transformer) -> Iterator[MappedParameter]:
     """Every parameter but embeddings, positions and what makes logits, whose rows are looked up."""
     for module, _, name, *_ in named(model):
         reads = reads_residual(name)
-        yield Part(f"{name}.weight", cast(Tensor, module.weight), (1,) if reads else (0,))
-        yield Part(f"{name}.bias", cast(Tensor, module.bias), () if reads else (0,))
+        yield MappedParameter(f"{name}.weight", cast(Tensor, module.weight), (1,) if reads else (0,))
+        yield MappedParameter(f"{name}.bias", cast(Tensor, module.bias), () if reads else (0,))
 
 
 def reads_residual(name: str) -> bool:

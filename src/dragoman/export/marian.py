@@ -191,16 +191,16 @@ def write_vocabularies(folder: Path, tokenizers: TokenizerPair, sides: tuple[Sid
 # -- translating ---------------------------------------------------------------------------------------------------
 
 
-def load(folder: Path, translator: SearchTranslator) -> "Engine":
+def load(folder: Path, translator: SearchTranslator) -> "MarianEngine":
     """The written model, run by pymarian. Of `translator`, only how it cuts, joins and limits is asked."""
-    return Engine(translator, lambda texts, widths: pymarian(folder, translator.decoding, texts, widths))
+    return MarianEngine(translator, lambda texts, widths: pymarian(folder, translator.decoding, texts, widths))
 
 
 Run = Callable[[Sequence[str], Sequence[int]], list[list[Translation]]]
 """Texts and how many tokens each of them has, to the translations of each."""
 
 
-class Engine:
+class MarianEngine:
     """A decoder of another program over whole texts, as a `SearchTranslator` is over its search."""
 
     def __init__(self, translator: SearchTranslator, run: Run, *, scored: bool = True) -> None:

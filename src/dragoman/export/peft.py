@@ -97,7 +97,7 @@ def _config(layer: LoRALinear, adapted: dict[str, bool]) -> dict[str, Any]:
     }
 
 
-def load(folder: Path, translator: SearchTranslator) -> huggingface.Engine:
+def load(folder: Path, translator: SearchTranslator) -> huggingface.HuggingFaceEngine:
     """The written adapter, put by PEFT onto the base as Hugging Face runs it."""
     try:
         import peft

@@ -59,7 +59,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ExportComparison:
     """The translations of a text by a translator and by its export."""
 
     text: TestSet
@@ -119,9 +119,9 @@ class Comparison:
         return [*shown, *self.remarks, *(f"near-tie: {item}" for item in self.near_ties)]
 
 
-def compare(
+def compare_export(
     translator: SearchTranslator, engine: Engine, text: TestSet, evaluation: EvaluationConfig, tgt_lang: str
-) -> Comparison:
+) -> ExportComparison:
     """Translate a text by both."""
     sides, seconds = [], []
     for one in (translator, engine):
@@ -149,7 +149,7 @@ def compare(
             for side in sides
         )
         bleu, title = (first.bleu, second.bleu), first.titles["bleu"]
-    return Comparison(
+    return ExportComparison(
         text=text,
         differences=differences,
         token_agreement=_agreement(translator, *sides),

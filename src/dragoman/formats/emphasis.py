@@ -29,7 +29,7 @@ def beside_letters(items: Sequence[Item]) -> list[Item]:
     >>> [item if isinstance(item, str) else item.raw for item in beside_letters([strong[0], "開。", strong[1], "次"])]
     ['**', '開', '**', '。次']
     """
-    return _Emphasis(items).mended() if any(map(_mark, items)) else list(items)
+    return _Emphasis(items).repaired() if any(map(_mark, items)) else list(items)
 
 
 def _mark(item: Item) -> str:
@@ -59,7 +59,7 @@ class _Emphasis:
             elif _mark(item) == "close" and opened:
                 self.pairs |= {opened[-1]: place, place: opened.pop()}
 
-    def mended(self) -> list[Item]:
+    def repaired(self) -> list[Item]:
         for kind in ("close", "open"):
             for of_kind, group in itertools.groupby(range(len(self.items)), lambda place: _mark(self.items[place])):
                 if of_kind == kind:

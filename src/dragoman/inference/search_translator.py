@@ -31,7 +31,7 @@ from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
-from dragoman.text.glossary import HELD, Glossary
+from dragoman.text.glossary import PROTECTED_SPACE, Glossary
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import BOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -368,9 +368,11 @@ class SearchTranslator:
         search_steps = self._beginning(prefix) if prefix.strip() else free
         if len(ids) <= self.max_src_tokens:
             return [Segment(ids, search_steps, sentence)]
-        held = self.glossary.held_together(sentence) if self.glossary else sentence  # a term is not to be cut
-        cut = split_long(held, lambda text: len(self.source_ids(text.replace(HELD, " "))), self.max_src_tokens)
-        texts = [text.replace(HELD, " ") for text in cut]
+        held = self.glossary.protect_terms(sentence) if self.glossary else sentence  # a term is not to be cut
+        cut = split_long(
+            held, lambda text: len(self.source_ids(text.replace(PROTECTED_SPACE, " "))), self.max_src_tokens
+        )
+        texts = [text.replace(PROTECTED_SPACE, " ") for text in cut]
         parts = [
             Segment(self.source_ids(text), free if number else search_steps, text) for number, text in enumerate(texts)
         ]

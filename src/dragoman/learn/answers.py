@@ -1,4 +1,4 @@
-"""A learner's own files: answers to exercises, a mended function, and what is done so far."""
+"""A learner's own files: answers to exercises, a fixed function, and what is done so far."""
 
 import json
 from collections.abc import Callable

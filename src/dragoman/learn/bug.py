@@ -35,7 +35,7 @@ class Bug:
     symptom: str
     """The thing that a learner sees, and not why."""
     why: str
-    """The mistake and its effect, told when it is mended."""
+    """The mistake and its effect, told when it is fixed."""
     selftest: str
     figure: Figure
     toy: dict[str, Any] = field(default_factory=dict)
@@ -69,16 +69,16 @@ class Bug:
                 setattr(place, key, self.sound)
 
     def source(self) -> str:
-        """The broken function, as a learner gets it to mend."""
+        """The broken function, as a learner gets it to fix."""
         source = source_of(self.broken)
         return source[source.index("\ndef ") + 1 :]
 
-    def mended(self, source: str) -> Callable[..., Any]:
+    def fixed(self, source: str) -> Callable[..., Any]:
         """The function as a learner has written it, with the names of the sound one's module and of the broken one's.
 
         Raises SyntaxError for what is no Python.
         """
-        name = f"<mended {self.sound.__qualname__} {abs(hash(source)):x}>"
+        name = f"<fixed {self.sound.__qualname__} {abs(hash(source)):x}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
         names = {**inspect.unwrap(self.broken).__globals__, **inspect.unwrap(self.sound).__globals__}
         exec(compile(source, name, "exec"), names)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from dragoman.data import batch as batches
 from dragoman.data import batching
 from dragoman.data.batch import Batch, _end, _layout, collate_src
-from dragoman.data.random import raw_words
+from dragoman.data.random import random_uint64
 from dragoman.data.row_order import shuffled
 from dragoman.decoding import base as decoding
 from dragoman.decoding.base import SPECIALS
@@ -394,7 +394,7 @@ def _plan(self, epoch):
     """(rows, order of the batches) of an epoch."""
     rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)
     if not self.shuffle:
-        words = raw_words(self.seed, epoch)
+        words = random_uint64(self.seed, epoch)
         order = np.argsort(words(self.num_batches), kind="stable").astype(np.int32)
         rows = shuffled(rows, self._groups, words, None)
     return rows, order

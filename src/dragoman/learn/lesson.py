@@ -1,4 +1,4 @@
-"""A bug as a lesson: its symptom measured and drawn, its function as a file to mend, the mended function judged."""
+"""A bug as a lesson: its symptom measured and drawn, its function as a file to fix, the fixed function judged."""
 
 import math
 import random
@@ -80,8 +80,8 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
     return figure
 
 
-def judge(number: int) -> None:
-    """Raise DragomanError with what is wrong with a learner's function; return where it is mended."""
+def check_fix(number: int) -> None:
+    """Raise DragomanError with what is wrong with a learner's function; return where it is fixed."""
     bug, path = bug_of(number), bug_path(number)
     if not path.exists():
         raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)
@@ -92,7 +92,7 @@ def judge(number: int) -> None:
         raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=path)
     start = min((at for at in (text.find("\n@"), start) if at >= 0), default=start)
     try:
-        function = bug.mended(text[start:])
+        function = bug.fixed(text[start:])
     except SyntaxError as error:
         raise Error.BAD_SYNTAX(f"this is no Python: {error}", file=path) from error
     run_selftest(bug, function)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.errors import Error, not_installed
 from dragoman.pipeline.bulk import Blocks, Work, do_block
-from dragoman.pipeline.lines import Form, translating
+from dragoman.pipeline.lines import OutputFormat, translating
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import Progress, say
 
@@ -21,7 +21,7 @@ ROUNDS = 5
 class BlockWorker:
     """An actor: a translator in memory, and a place in the text."""
 
-    def __init__(self, source: str, folder: str, decoding: str, options: TranslateOptions, form: Form) -> None:
+    def __init__(self, source: str, folder: str, decoding: str, options: TranslateOptions, form: OutputFormat) -> None:
         self.work = Work(Path(source), Path(folder), decoding)
         self.blocks = Blocks(self.work.source, self.work.manifest.block_lines)
         self.translate = translating(options, form)
@@ -30,7 +30,7 @@ class BlockWorker:
         return {"lines": [do_block(self.work, self.blocks, int(block), self.translate) for block in batch["item"]]}
 
 
-def run_on_ray(work: Work, options: TranslateOptions, form: Form, workers: int) -> None:
+def run_on_ray(work: Work, options: TranslateOptions, form: OutputFormat, workers: int) -> None:
     """Translate what is left by so many actors, of the cluster that RAY_ADDRESS names, or of this machine alone."""
     try:
         import ray

@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     coded: dict[str, Coded]
     inside: frozenset[int]
 
-    def carried(self, answers: Mapping[str, Translation]) -> CarriedCodes | None:
+    def restore_codes(self, answers: Mapping[str, Translation]) -> CarriedCodes | None:
         """The text's sentences with their codes; None where one has lost some."""
         translations, with_codes = dict[str, Translation](), dict[str, list[Item]]()
         for text, one in self.coded.items():

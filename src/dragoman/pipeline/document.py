@@ -185,7 +185,7 @@ class DocumentTranslator:
             row, before = None, [*document]
             if plan is not None:
                 translations = yield from self._behind(before, of_text, plan.coded)
-                row = None if translations is None else plan.carried(translations)
+                row = None if translations is None else plan.restore_codes(translations)
             if row is None:
                 before = [*document]
                 translations = yield from self._behind(before, of_text, {})
@@ -222,7 +222,7 @@ class DocumentTranslator:
         plans = self._plans(read, pieces)
         texts = list(dict.fromkeys(one.text for plan in plans if plan for one in plan.coded.values()))
         best = {text: items[0] for text, items in zip(texts, self.by_sentence(texts) if texts else (), strict=True)}
-        return [None if plan is None else plan.carried(best) for plan in plans]
+        return [None if plan is None else plan.restore_codes(best) for plan in plans]
 
     def _plans(
         self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]

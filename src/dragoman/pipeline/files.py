@@ -17,7 +17,7 @@ from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import NBest, Translation
 from dragoman.pipeline.document import DocumentTranslator, Report
-from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.options import TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import Warning, WarningKind
@@ -28,7 +28,7 @@ SHOWN_DOUBTS = 20
 PARTIAL = ".partial"
 
 
-class Job(NamedTuple):
+class FileTask(NamedTuple):
     """A file, and where its translation goes."""
 
     source: Path
@@ -71,13 +71,13 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
         known = corpus_settings(check_run_dir(options.run))
         src, tgt = src or known.src_lang, tgt or known.tgt_lang
     jobs = jobs_of(paths, choices, f"{src}-{tgt}" if choices.bilingual and src and tgt else tgt)
-    pipeline = assemble(options)
+    pipeline = build_pipeline(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
     return translate_files(pipeline, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
 
 
-def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[Job]:
+def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[FileTask]:
     """The files to translate. A folder stands for all files in it, which keep their places: those of a known kind
     (tables only if their columns are named) are translated, the others are copied.
 
@@ -90,7 +90,7 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
     if output and choices.is_folder and output.is_file():
         raise Error.WRONG_FILE_TYPE("is a file, and no folder", "leave out the slash", file=output)
     if len(paths) == 1 and paths[0].is_file():
-        return [Job(paths[0], _target_of_one(paths[0], choices, language))]
+        return [FileTask(paths[0], _target_of_one(paths[0], choices, language))]
     if output is None:
         raise Error.MISSING_OPTION("several files or a folder", "say with -o FOLDER where their translations go")
     if output.exists() and not output.is_dir():
@@ -107,7 +107,7 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
             target = output / relative
             compiled = path.is_dir() and is_compiled(file)
             is_copy = path.is_dir() and (file.suffix.lower() in tables or not is_known(file) or compiled)
-            jobs.append(Job(file, _text_of_pdf(target), is_copy, compiled))
+            jobs.append(FileTask(file, _text_of_pdf(target), is_copy, compiled))
     if all(job.is_copy for job in jobs):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])
     targets = [job.target for job in jobs]
@@ -133,7 +133,7 @@ def _target_of_one(path: Path, choices: FileOptions, language: str) -> Path:
     return output
 
 
-def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOptions, identity: str) -> int:
+def translate_files(pipeline: Pipeline, jobs: Sequence[FileTask], options: FileOptions, identity: str) -> int:
     """Translate files; the number of texts in doubt. A file that cannot be read is told and left out, if there are
     others; then, at the end, DragomanError is raised.
 
@@ -167,7 +167,7 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[Job], options: FileOption
 
 
 @contextmanager
-def _told_in_a_line(job: Job) -> Iterator[None]:
+def _told_in_a_line(job: FileTask) -> Iterator[None]:
     """Whatever a file holds that nobody thought of ends the work on this file alone. Raises DragomanError."""
     try:
         yield
@@ -180,7 +180,7 @@ def _told_in_a_line(job: Job) -> Iterator[None]:
         ) from error
 
 
-def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity: str) -> int:
+def _translate_file(pipeline: Pipeline, job: FileTask, options: FileOptions, identity: str) -> int:
     document = Document.load(
         job.source,
         Options(
@@ -213,7 +213,7 @@ def _translate_file(pipeline: Pipeline, job: Job, options: FileOptions, identity
     return len(translate.report.doubts)
 
 
-def copy_file(job: Job) -> None:
+def copy_file(job: FileTask) -> None:
     """Copy a file to its place, whole or not at all. Raises DragomanError where it cannot be read or written."""
     with writing(job.target):
         job.target.parent.mkdir(parents=True, exist_ok=True)
@@ -285,7 +285,7 @@ class _Journal:
             self.path.unlink()
 
 
-def _tell(job: Job, report: Report) -> None:
+def _tell(job: FileTask, report: Report) -> None:
     """Say on stderr what was done."""
     for listed, what in ((report.matches, "with a match of the memory"), (report.doubts, "in doubt")):
         for one in listed[:SHOWN_DOUBTS]:

@@ -27,18 +27,18 @@ from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.annotations import has_learnt, plain_text
-from dragoman.text.glossary import Found
+from dragoman.text.glossary import TermMatch
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import (
     SPANS_AND_CODES,
     Removed,
+    has_same_spans,
     in_place_of,
     keeps_codes,
-    kept_apart,
     lost_or_added,
-    put_back,
+    mask_spans,
+    restore_spans,
     spans,
-    survive,
     without_spans,
 )
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
@@ -157,7 +157,7 @@ class GuardedTranslator:
     def _with_stand_ins(self, sentences: Sequence[str], watched: list[list[Translation]]) -> list[list[Translation]]:
         """The translations of sentences, of those without their placeholders others, in which words stand for them."""
         lost = [row for row, items in enumerate(watched) if not self._all_survive(sentences[row], items)]
-        stood_in = [kept_apart(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
+        stood_in = [mask_spans(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
         translated = self._watched([text for text, _ in bare])
         for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):
@@ -167,7 +167,7 @@ class GuardedTranslator:
     def _survive(self, src: str, translation: str) -> bool:
         """True if a translation has the placeholders of its source, its codes where no term is one, and the terms that
         tags part."""
-        if spans(src) and not survive(src, translation):
+        if spans(src) and not has_same_spans(src, translation):
             return False
         glossary = self.translator.glossary
         if glossary and (bare := without_tags(src)) != src:
@@ -185,7 +185,7 @@ class GuardedTranslator:
         translation = without_spans(item.text)[0]  # those that the model made up
         normalized = self.translator.normalize(text)
         missing = [word for word, _ in pairs if not _stands_once(word, translation)]
-        if terms := [Found(*place, word) for word in missing for place in places(word, normalized)[:1]]:
+        if terms := [TermMatch(*place, word) for word in missing for place in places(word, normalized)[:1]]:
             taken = [Word(*span) for span in self._terms(text, translation)]
             [placed] = place_terms(self.translator, [normalized], [translation], [terms], [taken])
             translation = placed.text
@@ -202,7 +202,7 @@ class GuardedTranslator:
         where = self._links(AlignedPair(text, translation, src_words, words(translation)))
         stand_ins = [place for word, _ in put for place in places(word, translation)]
         in_place = self._terms(text, translation)
-        kept = put_back(translation, removed, src_words, where, self.translator.join, stand_ins, in_place)
+        kept = restore_spans(translation, removed, src_words, where, self.translator.join, stand_ins, in_place)
         for word, span in put:
             kept = in_place_of(word, span, kept)
         notes = [one for one in item.warnings if one.is_note or one.kind in _OF_TERMS]

@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.bulk import Translate
 from dragoman.pipeline.in_context import Before
-from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.options import TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import check_run_dir
@@ -50,7 +50,7 @@ def translate_lines(
 
 
 @dataclass(frozen=True)
-class Form:
+class OutputFormat:
     """Choices of `dragoman translate` for what is written of each line."""
 
     as_json: bool = False
@@ -87,15 +87,15 @@ def _as_json(pipeline: Pipeline, line: int, src: str, hypotheses: Sequence[Trans
     return json.dumps(of_line, ensure_ascii=False) + "\n"
 
 
-def identity(options: TranslateOptions, form: Form) -> str:
+def identity(options: TranslateOptions, form: OutputFormat) -> str:
     """SHA-256 over weights and options: what two workers of a bulk translation must have in common."""
     weights = checkpoint.inference_digest(checkpoint.select(check_run_dir(options.run), options.which))
     return hashlib.sha256(f"{weights} {replace(options, run=Path(), device='')} {form}".encode()).hexdigest()
 
 
-def translating(options: TranslateOptions, form: Form) -> Translate:
+def translating(options: TranslateOptions, form: OutputFormat) -> Translate:
     """A function that translates the lines of a block of a bulk translation, whose model is loaded now."""
-    pipeline = replace(assemble(options), warn=form.as_json)
+    pipeline = replace(build_pipeline(options), warn=form.as_json)
 
     def translate(first: int, lines: list[str]) -> list[str]:
         translations = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))

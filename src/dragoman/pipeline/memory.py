@@ -213,7 +213,7 @@ class TranslationMemory:
         Raises DragomanError for a file that is broken or has no pair of these languages.
         """
         pairs = list(_pairs_of(path, languages))
-        kept = _settled(pairs, path)
+        kept = _deduplicated(pairs, path)
         if not kept:
             raise Error.EMPTY(f"no pair of {languages[0]} and {languages[1]} in it", file=path)
         memory = cls([(src, pair.tgt) for src, pair in kept], languages, show(path))
@@ -327,17 +327,17 @@ WithMatches = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[T
 """The translations of sentences, with what is to be told of them."""
 
 
-def settled_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
+def deduplicated_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str, str]]:
     """The pairs of a file of a known kind (`text/corpus.py`), or of two tab-separated columns.
 
     Of several translations of one source one is kept, and their number told.
     """
-    return settled(_pairs_of(path, languages), path)
+    return deduplicated(_pairs_of(path, languages), path)
 
 
-def settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
+def deduplicated(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
     """The pairs of a file that are not blank, one of each source; the number of those with several is told."""
-    return [(src, pair.tgt) for src, pair in _settled(pairs, path)]
+    return [(src, pair.tgt) for src, pair in _deduplicated(pairs, path)]
 
 
 def _pairs_of(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
@@ -354,7 +354,7 @@ def _several(pairs: Sequence[Pair]) -> dict[str, list[InContext]]:
     return {src: list(every) for src, every in translations.items() if len({one.tgt for one in every}) > 1}
 
 
-def _settled(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
+def _deduplicated(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
     """(source, the pair of it that is kept)."""
     by_source: dict[str, list[Pair]] = {}
     for pair in pairs:

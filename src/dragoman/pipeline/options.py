@@ -115,7 +115,7 @@ class TranslateOptions:
         ]  # fmt: skip
 
 
-def assemble(options: TranslateOptions) -> Pipeline:
+def build_pipeline(options: TranslateOptions) -> Pipeline:
     """The pipeline that `options` describe. Raises DragomanError for what does not go together."""
     precision: Any = {} if options.precision in (None, "int8") else {"precision": options.precision}
     loaded = SearchTranslator.load(

@@ -57,7 +57,7 @@ LINES_LOOKED_AT = 2_000
 """Lines of the training corpus that show what a run was trained on."""
 
 
-class Sentence(NamedTuple):
+class SentenceSpans(NamedTuple):
     """A piece of a text and its translation: characters from and to in each."""
 
     src: tuple[int, int]
@@ -68,7 +68,7 @@ class Translated(NamedTuple):
     """The translations of a text, best first, and the sentences of the best."""
 
     items: list[Translation]
-    sentences: tuple[Sentence, ...] = ()
+    sentences: tuple[SentenceSpans, ...] = ()
 
     @property
     def best(self) -> Translation:
@@ -288,7 +288,7 @@ class Pipeline:
             other = self._joined(text, pieces, changed)
             items.setdefault(other.text, self._translation(other, changed, moved=len(pieces) > 1))
         places = tuple(
-            Sentence((piece.span.start, piece.span.end), (at, at + len(tgt))) for piece, at, tgt in joined.places
+            SentenceSpans((piece.span.start, piece.span.end), (at, at + len(tgt))) for piece, at, tgt in joined.places
         )
         return Translated(list(items.values()), places)
 

@@ -8,7 +8,7 @@ from dragoman.pipeline.splitter import Piece, Splitter
 from dragoman.quality.faults import Line, too_long, too_short
 from dragoman.text.case import is_small
 from dragoman.text.numbers import numbers_in, parts_of
-from dragoman.text.placeholders import survive
+from dragoman.text.placeholders import has_same_spans
 
 VARIANCE = 6.8
 """Variance of the length of a translation, per character of the text (Gale and Church 1993, section 3.2)."""
@@ -70,7 +70,7 @@ def _goes_on(piece: Piece, following: Piece) -> bool:
 def _aligned(line: Line, ratio: float) -> bool:
     expected = ratio * len(line.src)
     away = abs(expected - len(line.tgt)) / (VARIANCE * (expected + len(line.tgt)) / 2) ** 0.5
-    if away > FARTHEST or not survive(line.src, line.tgt):
+    if away > FARTHEST or not has_same_spans(line.src, line.tgt):
         return False
     numbers = [numbers_in(text, code) for text, code in zip(line[:2], line.languages, strict=True)]
     known = [{value for number in side for part in parts_of(number) for value in part} for side in numbers]

@@ -39,7 +39,7 @@ class Lexicon(Protocol):
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TranslatedSentence:
     """A translation beside its source and its references."""
 
     src: str
@@ -54,11 +54,11 @@ class Sentence:
         return Line(self.src, self.hyp, self.languages)
 
 
-Fault = Callable[[Sentence], str]
+Fault = Callable[[TranslatedSentence], str]
 """The fault in a few words; "" where there is none."""
 
 
-def too_long_or_short(it: Sentence) -> str:
+def too_long_or_short(it: TranslatedSentence) -> str:
     """Longer or shorter than every reference."""
     nearest = min((length_ratio(it.hyp, ref, room=8) for ref in it.refs), key=lambda ratio: abs(math.log(ratio)))
     if nearest > LENGTH:
@@ -66,7 +66,7 @@ def too_long_or_short(it: Sentence) -> str:
     return "too short" if nearest < 1 / LENGTH else ""
 
 
-def negation(it: Sentence) -> str:
+def negation(it: TranslatedSentence) -> str:
     """Says no where no reference does, or the other way round."""
     refs = [Line(ref, it.hyp, (it.languages[1],) * 2) for ref in it.refs]
     if all(negation_added(line) is not None for line in refs):
@@ -74,7 +74,7 @@ def negation(it: Sentence) -> str:
     return "negation lost" if all(negation_lost(line) is not None for line in refs) else ""
 
 
-def number(it: Sentence) -> str:
+def number(it: TranslatedSentence) -> str:
     """A number of the source is missing or another one is there, unlike in the reference."""
     for kind in (WarningKind.NUMBERS_LOST, WarningKind.NUMBERS_ADDED):
         detail = beyond_references(FAULTS[kind], it.line, it.refs)
@@ -83,14 +83,14 @@ def number(it: Sentence) -> str:
     return ""
 
 
-def name(it: Sentence) -> str:
+def name(it: TranslatedSentence) -> str:
     """A word with a capital that the source has and every reference keeps as it is."""
     kept = _names(it.src).intersection(*(_names(ref) for ref in it.refs))
     lost = sorted(kept - set(split_words(it.hyp)))
     return f"names lost: {' '.join(lost)}" if lost else ""
 
 
-def term(it: Sentence) -> str:
+def term(it: TranslatedSentence) -> str:
     """A term of the glossary that a reference has."""
     if it.terms is None:
         return ""
@@ -103,7 +103,7 @@ def term(it: Sentence) -> str:
     return f"terms lost: {', '.join(lost)}" if lost else ""
 
 
-def word_order(it: Sentence) -> str:
+def word_order(it: TranslatedSentence) -> str:
     """The words of a reference in another order."""
     words = folded(it.hyp)
     for ref in it.refs:
@@ -115,7 +115,7 @@ def word_order(it: Sentence) -> str:
     return ""
 
 
-def repetition(it: Sentence) -> str:
+def repetition(it: TranslatedSentence) -> str:
     """The same words again and again, or one twice in a row, unlike in source and reference."""
     for fault in (faults.repetition, faults.doubled):
         detail = beyond_references(fault, it.line, it.refs)
@@ -124,13 +124,13 @@ def repetition(it: Sentence) -> str:
     return ""
 
 
-def untranslated(it: Sentence) -> str:
+def untranslated(it: TranslatedSentence) -> str:
     """Words of the source that are in no reference."""
     left = [word for word in _content(it) if word in folded(it.src)]
     return f"left as in the source: {' '.join(left)}" if left else ""
 
 
-def hallucinated(it: Sentence) -> str:
+def hallucinated(it: TranslatedSentence) -> str:
     """Words that the source does not account for: in no reference, and improbable by the alignment of training text."""
     if it.lexicon is None:
         return ""
@@ -139,7 +139,7 @@ def hallucinated(it: Sentence) -> str:
     return f"not in the source: {' '.join(unsupported)}" if unsupported else ""
 
 
-def _content(it: Sentence) -> list[str]:
+def _content(it: TranslatedSentence) -> list[str]:
     """The long words of a translation that are in no reference, each once."""
     known = {word for ref in it.refs for word in folded(ref)}
     return [
@@ -170,7 +170,7 @@ def faults_of(
     line_faults = []
     for row, (src, hyp) in enumerate(zip(test.sources, hypotheses, strict=True)):
         refs = tuple(lines[row] for lines in test.references)
-        it = Sentence(src, hyp, refs, test.languages, lexicon, terms)
+        it = TranslatedSentence(src, hyp, refs, test.languages, lexicon, terms)
         line_faults.append({kind: text for kind, fault in CLASSES.items() if (text := fault(it))})
     return line_faults
 
@@ -203,7 +203,7 @@ def fault_counts(first: Sequence[dict[str, str]], second: Sequence[dict[str, str
     return counts
 
 
-def most_telling(
+def top_examples(
     differences: FloatArray, first: Sequence[dict[str, str]], second: Sequence[dict[str, str]], count: int = 50
 ) -> list[int]:
     """The rows that say most of how two systems differ: large differences, and faults that one has alone; wins and

@@ -18,7 +18,7 @@ from dragoman.languages.codes import language_of, script_of
 from dragoman.languages.scripts import LETTERS, letters_in, script_of_language
 
 MARGIN, MARGIN_OF_MANY, MANY = 6.0, 2.0, 3
-"""Nats by which a reading has to be more probable; after so many lines that another reading has mended, fewer do."""
+"""Nats by which a reading has to be more probable; after so many lines that another reading has repaired, fewer do."""
 MOST_DOUBTFUL = 10_000
 UNUSUAL = (4.0, 8.0)
 """Nats more for two encodings that are less often taken for each other than UTF-8, or what is read as Windows-1252: for
@@ -113,7 +113,7 @@ def _read(data: bytes, codec: str) -> str | None:
 class Misread:
     """The repair of lines of a language that were read in another encoding; it remembers which encodings these were.
 
-    >>> Misread("tr").mended("Temel Tümleþik Geliþtirme"), Misread("ru").mended("Ïðèâåò, ìèð")
+    >>> Misread("tr").repaired("Temel Tümleþik Geliþtirme"), Misread("ru").repaired("Ïðèâåò, ìèð")
     ('Temel Tümleşik Geliştirme', 'Привет, мир')
     """
 
@@ -128,17 +128,17 @@ class Misread:
         self.seen: Counter[tuple[str, str]] = Counter()
         """Lines by the encodings that they were read and written in."""
         self.doubtful: list[str] = []
-        """Lines that would be mended if more of their kind were seen."""
+        """Lines that would be repaired if more of their kind were seen."""
         usual = re.escape(self.letters + self.letters.upper() + "".join(_TYPOGRAPHIC))
         self._usual = re.compile(f"[\x20-\x7e{usual}]*")
         self._costs: dict[str, float] = {}
 
-    def mended(self, text: str) -> str:
+    def repaired(self, text: str) -> str:
         """The text as it was written, or as it is where nothing says that it was misread."""
         return self.reading_of(text)[0]
 
     def is_misread(self, text: str) -> bool:
-        """True for a text that `mended` would change; it is counted."""
+        """True for a text that `repaired` would change; it is counted."""
         reading, codecs = self.reading_of(text)
         if reading == text:
             if codecs != ("", "") and len(self.doubtful) < MOST_DOUBTFUL:

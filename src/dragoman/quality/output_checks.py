@@ -56,7 +56,7 @@ _END = re.compile(rf"{END}|[:;{CLOSING}]\s*$")
 
 
 @dataclass(frozen=True)
-class Finding:
+class OutputFault:
     """A fault of an output: its name, what it is in words, and the lines, counted from 1."""
 
     kind: str
@@ -79,14 +79,14 @@ def named(lines: Sequence[int], most: int = 8) -> str:
     return f" (line{'s' if len(lines) > 1 else ''} {', '.join(f'{line:,}' for line in lines[:most])}{more})"
 
 
-def check_output(test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
+def check_output(test: TestSet, hypotheses: Sequence[str]) -> list[OutputFault]:
     """The faults of an output of a test set with references, the gravest first.
 
     Of shifted lines nothing more is said: they are compared with what they do not translate. Where references stand in
     the place of a source that is not known, what needs none is looked for.
     """
     output = _Output(test, hypotheses)
-    findings: list[Finding] = []
+    findings: list[OutputFault] = []
     for name in OF_REFERENCES if output.sources == output.references else CHECKS:
         findings += CHECKS[name](output)
         if any(fault.kind == "shifted" for fault in findings):
@@ -118,21 +118,21 @@ class _Output:
         return Line(self.sources[row], (translations or self.hypotheses)[row], self.test.languages)
 
 
-Check = Callable[[_Output], Iterable[Finding]]
+Check = Callable[[_Output], Iterable[OutputFault]]
 
 
-def _finding(kind: str, lines: Sequence[int], message: str, least: float = 1) -> list[Finding]:
+def _finding(kind: str, lines: Sequence[int], message: str, least: float = 1) -> list[OutputFault]:
     """The finding of some lines, where they are `least` or more; its message begins with their number."""
-    return [Finding(kind, f"{len(lines):,} lines {message}", tuple(lines))] if len(lines) >= least else []
+    return [OutputFault(kind, f"{len(lines):,} lines {message}", tuple(lines))] if len(lines) >= least else []
 
 
-def no_translation(output: _Output) -> list[Finding]:
+def no_translation(output: _Output) -> list[OutputFault]:
     """Lines without a word, where source and reference have some."""
     lines = output.lines(empty, [row for row, src in enumerate(output.sources) if src])
     return _finding("empty", lines, "have no translation")
 
 
-def wrong_form(output: _Output) -> Iterator[Finding]:
+def wrong_form(output: _Output) -> Iterator[OutputFault]:
     """Lines that are no plain text: cut into subwords, escaped, tokenised, without capitals, several of one source."""
     hyps, refs = output.hypotheses, output.references
     shown = [(set(forms_of(hyp)), set(forms_of(ref))) for hyp, ref in zip(hyps, refs, strict=True)]
@@ -169,28 +169,28 @@ def _lines(has_fault: Iterable[object]) -> list[int]:
     return [number for number, fault in enumerate(has_fault, 1) if fault]
 
 
-def references_given(output: _Output) -> Iterator[Finding]:
+def references_given(output: _Output) -> Iterator[OutputFault]:
     """The references themselves."""
     pairs = list(zip(output.hypotheses, output.references, strict=True))
     words = sum(len(folded(line)) for line in output.references)
     if len(pairs) >= 20 and words > 5 * len(pairs) and all(hyp == ref for hyp, ref in pairs):
-        yield Finding("references", "every line is its reference: is this the file of references?", ())
+        yield OutputFault("references", "every line is its reference: is this the file of references?", ())
 
 
-def shifted(output: _Output) -> Iterator[Finding]:
+def shifted(output: _Output) -> Iterator[OutputFault]:
     """Stretches of lines that translate the lines before or after them."""
     stretches = _shifts(_vectors(output.hypotheses), _vectors(output.references))
     for first, last, offset in stretches:
         where = f"lines {first:,} to {last:,}" if last < len(output) else f"from line {first:,} on, lines"
         side = "further down" if offset > 0 else "further up"
-        yield Finding(
+        yield OutputFault(
             "shifted",
             f"{where} hold the translations of sources {abs(offset)} line{'s' if abs(offset) > 1 else ''} {side}",
             (first,),
         )
 
 
-def swapped(output: _Output) -> list[Finding]:
+def swapped(output: _Output) -> list[OutputFault]:
     """Pairs of lines that each hold the other's translation."""
     hyp, ref = _vectors(output.hypotheses), _vectors(output.references)
     lines: list[int] = []
@@ -206,7 +206,7 @@ def swapped(output: _Output) -> list[Finding]:
     return _finding("swapped", lines, "hold each other's translation, two by two", max(6, 0.012 * len(output)))
 
 
-def duplicated(output: _Output) -> list[Finding]:
+def duplicated(output: _Output) -> list[OutputFault]:
     """One translation for several sources that have different references."""
     seen: dict[str, list[int]] = {}
     for row, line in enumerate(output.hypotheses):
@@ -221,7 +221,7 @@ def duplicated(output: _Output) -> list[Finding]:
     return _finding("duplicated", sorted(lines), message, max(3, 0.03 * len(output)))
 
 
-def truncated(output: _Output) -> list[Finding]:
+def truncated(output: _Output) -> list[OutputFault]:
     """Lines that stop early: shorter than their references, and without the mark that ends these."""
     sizes = sorted(len(hyp) / len(ref) for hyp, ref in zip(output.hypotheses, output.references, strict=True) if ref)
     usual = sizes[len(sizes) // 2] if sizes else 1.0
@@ -233,14 +233,14 @@ def truncated(output: _Output) -> list[Finding]:
     return _finding("truncated", lines, "stop before their sentence does", max(2, 0.015 * len(output)))
 
 
-def untranslated(output: _Output) -> list[Finding]:
+def untranslated(output: _Output) -> list[OutputFault]:
     """Lines that are their source, where the reference is something else."""
     rows = [row for row, src in enumerate(output.sources) if len(src) >= SHORTEST_COPY]
     lines = output.lines(lambda line: "" if is_copy(line.src, line.tgt) else None, rows)
     return _finding("untranslated", lines, "are their source", max(2, 0.01 * len(output)))
 
 
-def wrong_language(output: _Output) -> Iterator[Finding]:
+def wrong_language(output: _Output) -> Iterator[OutputFault]:
     """Lines in another language than the references are in."""
     src, tgt = output.test.languages
     if not src or not tgt:
@@ -248,20 +248,20 @@ def wrong_language(output: _Output) -> Iterator[Finding]:
     lines = output.lines(target_language)
     if len(lines) >= max(2, 0.03 * len(output)):
         languages = Counter(target_language(output.line(line - 1)) for line in lines)
-        yield Finding("wrong language", f"{len(lines):,} lines are in {languages.most_common(1)[0][0]}", lines)
+        yield OutputFault("wrong language", f"{len(lines):,} lines are in {languages.most_common(1)[0][0]}", lines)
 
 
-def numbers_changed(output: _Output) -> Iterator[Finding]:
+def numbers_changed(output: _Output) -> Iterator[OutputFault]:
     """Numbers of the source that the reference has and the translation has not."""
     bearing = [row for row, src in enumerate(output.sources) if numbers_in(without_spans(src)[0])]
     kept = [row for row in bearing if numbers_lost(output.line(row, output.references)) is None]
     lines = output.lines(numbers_lost, kept)
     if _is_telling(len(lines), len(kept)):
         message = f"{len(lines):,} of {len(kept):,} lines with numbers have lost or changed one"
-        yield Finding("numbers changed", message, lines)
+        yield OutputFault("numbers changed", message, lines)
 
 
-def negation_dropped(output: _Output) -> Iterator[Finding]:
+def negation_dropped(output: _Output) -> Iterator[OutputFault]:
     """Sources and references say no, and the translation does not."""
     src_lang, tgt_lang = output.test.languages
     rows = [
@@ -272,10 +272,10 @@ def negation_dropped(output: _Output) -> Iterator[Finding]:
     lines = output.lines(negation_lost, [row for row in rows if output.hypotheses[row]])
     if _is_telling(len(lines), len(rows)):
         message = f"{len(lines):,} of {len(rows):,} lines that say no have lost it"
-        yield Finding("negation dropped", message, lines)
+        yield OutputFault("negation dropped", message, lines)
 
 
-def repeated(output: _Output) -> list[Finding]:
+def repeated(output: _Output) -> list[OutputFault]:
     """Words again and again, or the same half twice."""
     message = "say the same words again and again"
     return _finding("repeated", output.lines(repetition), message, max(2, 0.035 * len(output)))
@@ -306,7 +306,7 @@ OF_REFERENCES = ("wrong form", "references", "shifted", "swapped", "empty")
 """Those that need no source."""
 
 
-def leaks(test: TestSet, training: Iterable[str]) -> list[Finding]:
+def leaks(test: TestSet, training: Iterable[str]) -> list[OutputFault]:
     """Sources of a test set that stand in the training text, exactly or nearly: their scores say nothing."""
     places: dict[str, list[int]] = {}
     for number, line in enumerate(test.sources, 1):
@@ -319,7 +319,7 @@ def leaks(test: TestSet, training: Iterable[str]) -> list[Finding]:
     if not leaked:
         return []
     message = f"{len(leaked):,} source lines ({100 * len(leaked) / len(test):.1f} %) are in the training text"
-    return [Finding("leaked", message, tuple(sorted(leaked)))]
+    return [OutputFault("leaked", message, tuple(sorted(leaked)))]
 
 
 def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.languages.identification import language_or_recognised
 from dragoman.quality.metrics import Metric, metric
-from dragoman.quality.output_checks import Finding
+from dragoman.quality.output_checks import OutputFault
 from dragoman.quality.significance import SEED, interval
 from dragoman.quality.test_set import TestSet
 
@@ -43,7 +43,7 @@ class Scores:
     signatures: dict[str, str]
     sentences: int
     parts: dict[str, "Scores"] = field(default_factory=dict)
-    faults: tuple[Finding, ...] | None = None
+    faults: tuple[OutputFault, ...] | None = None
     """None: they were not looked for."""
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Mean and half width of the 95 % interval by the metric, where it was asked for."""
@@ -121,7 +121,7 @@ def scores_of(
     hypotheses: Sequence[str],
     metrics: Sequence[Metric],
     parts: Mapping[str, Sequence[int]] | None = None,
-    faults: tuple[Finding, ...] | None = None,
+    faults: tuple[OutputFault, ...] | None = None,
     resamples: int = 0,
 ) -> Scores:
     """The figures of an output by each metric; of each part of the lines too. With resamples, their intervals too."""

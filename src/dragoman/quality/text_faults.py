@@ -41,7 +41,7 @@ def wrong_with(text: str, misread: Misread | None = None) -> list[str]:
     (['HTML'], ['mojibake'], [])
     """
     if misread and misread.is_misread(text):  # what else it seems to have comes of that
-        return ["mojibake", *wrong_with(misread.mended(text))]
+        return ["mojibake", *wrong_with(misread.repaired(text))]
     kinds = forms_of(text)
     if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
         return kinds
@@ -56,19 +56,19 @@ def wrong_with(text: str, misread: Misread | None = None) -> list[str]:
     return kinds
 
 
-def mended(text: str, misread: Misread | None = None) -> str:
+def repaired(text: str, misread: Misread | None = None) -> str:
     """The line with all damage repaired that can be repaired safely; `misread` knows its language.
 
-    >>> mended("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n"), mended("one<br/>two &lt;i&gt;three&lt;/i&gt;")
+    >>> repaired("Tom &amp; <b>Jerry</b>\\u2028schÃ¶n"), repaired("one<br/>two &lt;i&gt;three&lt;/i&gt;")
     ('Tom & Jerry schön', 'one two three')
     """
-    text = misread.mended(text) if misread else text
-    while wrong_with(text) and (better := _mended_once(text)) != text:  # an entity may stand for half of a tag
+    text = misread.repaired(text) if misread else text
+    while wrong_with(text) and (better := _repaired_once(text)) != text:  # an entity may stand for half of a tag
         text = better
     return text
 
 
-def _mended_once(text: str) -> str:
+def _repaired_once(text: str) -> str:
     text = _TAGS.sub(_without_tags, unescaped(decoded_twice(text)))
     text = _PATTERNS["line separator inside"].sub(" ", text.replace("\n", " "))  # an entity may stand for a line end
     for kind in ("control character", "byte order mark inside", "invisible character"):

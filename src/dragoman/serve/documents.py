@@ -32,7 +32,7 @@ from dragoman.serve.fairness import FairThreads
 from dragoman.serve.logs import traced
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.scheduler import Cancelled, DeadlineExceeded, RequestHandle
-from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, Service
+from dragoman.serve.service import AUTO, DEFAULT_OPTIONS, DEFAULT_PARAMS, Service, TranslateParams
 from dragoman.serve.settings import Limits
 from dragoman.serve.usage import Reservation
 
@@ -56,7 +56,7 @@ class NoRoom(TooMany):
 
 
 @dataclass
-class Job:
+class DocumentTask:
     """A document: its state, and where its bytes are."""
 
     id: str
@@ -80,7 +80,7 @@ class Job:
     """The error itself, where a person can mend it."""
     done: int = 0
     total: int = 0
-    options: Options = ANYTHING
+    options: Options = DEFAULT_OPTIONS
     """Choices for reading it."""
     report: Report = field(default_factory=Report)
     reservation: Reservation | None = None
@@ -127,7 +127,7 @@ class Jobs:
         self._in_use = FileLock(self.folder.with_suffix(LOCK), thread_local=False)
         self._in_use.acquire()  # before the folder is there, which another server would else take for a dead one's
         self.folder.mkdir(mode=0o700)
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, DocumentTask] = {}
         self._lock = threading.Lock()
         self._threads = FairThreads(MAX_RUNNING, "document")
 
@@ -144,9 +144,9 @@ class Jobs:
         give_back(self._in_use)
 
     def add(
-        self, name: str, data: bytes, src: str, tgt: str, choices: Choices = NO_CHOICES, options: Options = ANYTHING,
-        *, client: str = "", reserve: Callable[[int], Reservation] | None = None,
-    ) -> Job:  # fmt: skip
+        self, name: str, data: bytes, src: str, tgt: str, params: TranslateParams = DEFAULT_PARAMS,
+        options: Options = DEFAULT_OPTIONS, *, client: str = "", reserve: Callable[[int], Reservation] | None = None,
+    ) -> DocumentTask:  # fmt: skip
         """Queue a document of a client. `reserve` is told its characters when they are known.
 
         Raises DragomanError for a kind of file that is not known, TooMany where too many wait, of all clients or of
@@ -164,7 +164,7 @@ class Jobs:
             self._make_room(client, len(data))
             id = secrets.token_hex(16).upper()
             handle = RequestHandle(self.service.scheduler, background=True, client=client)
-            job = Job(
+            job = DocumentTask(
                 id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, client, len(data),
                 options=options,
             )  # fmt: skip
@@ -177,7 +177,7 @@ class Jobs:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoRoom from error
             raise
-        self._threads.submit(client, self._work, job, kind.name, choices, reserve)
+        self._threads.submit(client, self._work, job, kind.name, params, reserve)
         return job
 
     def _check_number(self, client: str) -> None:
@@ -203,19 +203,19 @@ class Jobs:
                     taken -= job.bytes
                     self._delete(job)
 
-    def find(self, id: str, key: object) -> Job | None:
+    def find(self, id: str, key: object) -> DocumentTask | None:
         """The document of an id; None if there is none, or if the key is not its key."""
         self.tidy()
         job = self.jobs.get(id)
         return job if job and hmac.compare_digest(job.key.encode(), str(key).encode()) else None
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: DocumentTask) -> None:
         """Give a document up and delete it."""
         job.handle.cancel()
         with self._lock:
             self._delete(job)
 
-    def _delete(self, job: Job) -> None:
+    def _delete(self, job: DocumentTask) -> None:
         self.jobs.pop(job.id, None)
         shutil.rmtree(job.folder, ignore_errors=True)
 
@@ -226,7 +226,9 @@ class Jobs:
             if job.ended and now - job.ended > KEEP_SECONDS:
                 self.remove(job)
 
-    def _work(self, job: Job, kind: str, choices: Choices, reserve: Callable[[int], Reservation] | None) -> None:
+    def _work(
+        self, job: DocumentTask, kind: str, params: TranslateParams, reserve: Callable[[int], Reservation] | None
+    ) -> None:
         limits = self.limits
         job.state, job.started = "translating", time.monotonic()
         job.handle.deadline = job.started + limits.document_seconds
@@ -247,7 +249,7 @@ class Jobs:
                 if job.src == AUTO:
                     job.src = self.service.language_of_document(document, job.tgt)
                 return self.service.translate_document(
-                    handle, job.src, job.tgt, document, choices=choices, advance=advance, count=counted
+                    handle, job.src, job.tgt, document, params=params, advance=advance, count=counted
                 )
 
         outcome, partial = "done", job.folder / "result.partial"

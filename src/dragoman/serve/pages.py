@@ -24,7 +24,7 @@ from dragoman.serve.messages import FOLDER, LOCALES, Messages, locales, messages
 from dragoman.serve.openapi import METHODS, example_of
 from dragoman.serve.requests import check_size, planned
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices
+from dragoman.serve.service import AUTO, TranslateParams
 from dragoman.serve.state import Server
 
 KINDS = {
@@ -144,7 +144,7 @@ api = _PlainApi("Plain", ApiError.as_dict, v1.api.complaint)
 def translate(call: Call, given: Form) -> Awaitable[Response]:
     check_size(call.server, [given.text])
     src, tgt = v1.languages_of(call, given, auto=True)
-    work, tokens = planned(call, [given.text], src, tgt, Choices(warnings=True))
+    work, tokens = planned(call, [given.text], src, tgt, TranslateParams(warnings=True))
 
     def answer(handle: RequestHandle) -> Response:
         [made] = work(handle)

@@ -15,11 +15,11 @@ from dragoman.pipeline.memory import in_lines
 from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Call, Load
 from dragoman.serve.corrections import Correction
-from dragoman.serve.documents import Job, NoRoom, TooMany
+from dragoman.serve.documents import DocumentTask, NoRoom, TooMany
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import ANYTHING, AUTO, NO_CHOICES, Choices, as_it_is
+from dragoman.serve.service import AUTO, DEFAULT_OPTIONS, DEFAULT_PARAMS, TranslateParams, as_it_is
 from dragoman.serve.state import Server
 from dragoman.text.glossary import Glossary
 
@@ -114,14 +114,14 @@ def check_terms(server: Server, glossary: Glossary) -> Glossary:
 
 
 def planned(
-    call: Call, texts: Sequence[str], src: str, tgt: str, choices: Choices
+    call: Call, texts: Sequence[str], src: str, tgt: str, params: TranslateParams
 ) -> tuple[Callable[[RequestHandle], list[Answer]], Load]:
     """The work that translates texts, and how much it is: what `Call.run` takes. With `src` `auto` the language of each
     text is identified by itself. Nothing is done yet: how much it is, is a guess from the number of characters.
 
     Raises DragomanError for languages that are not served.
     """
-    service, choices = call.server.service, _own(call, choices)
+    service, params = call.server.service, _own(call, params)
 
     def work(handle: RequestHandle) -> list[Answer]:
         detected = sources_of(call, texts, tgt) if src == AUTO else [None] * len(texts)
@@ -132,31 +132,31 @@ def planned(
                 groups.setdefault(code, []).append(place)
         items = [as_it_is(text) for text in texts]
         for code, places in groups.items():
-            made = service.translate(handle, code, tgt, [texts[place] for place in places], choices)
+            made = service.translate(handle, code, tgt, [texts[place] for place in places], params)
             for place, item in zip(places, made, strict=True):
                 items[place] = item
         return [Answer(*answer) for answer in zip(items, languages, detected, strict=True)]
 
-    tokens = 0 if src == tgt else service.tokens(src, tgt, texts, choices)
+    tokens = 0 if src == tgt else service.tokens(src, tgt, texts, params)
     return work, Load(tokens, sum(map(len, texts)))
 
 
-def _own(call: Call, choices: Choices) -> Choices:
+def _own(call: Call, params: TranslateParams) -> TranslateParams:
     """Choices with the corrections of the client itself."""
-    return replace(choices, author=call.corrector.own_author)
+    return replace(params, author=call.corrector.own_author)
 
 
 def new_job(
-    call: Call, languages: tuple[str, str], choices: Choices = NO_CHOICES, name: str = "", complaint: str = "",
-    options: Options = ANYTHING,
-) -> Job:  # fmt: skip
+    call: Call, languages: tuple[str, str], params: TranslateParams = DEFAULT_PARAMS, name: str = "",
+    complaint: str = "", options: Options = DEFAULT_OPTIONS,
+) -> DocumentTask:  # fmt: skip
     """Queue the document in a request, under another `name` if one is given. Raises ApiError: 429
     where too many wait, 400 for one that cannot be read, which begins with `complaint`."""
     server = call.server
     file_name, data = file_of(call.parameters, server.limits)
     try:
         return server.jobs.add(
-            name or file_name, data, *languages, _own(call, choices), options, client=call.client.name,
+            name or file_name, data, *languages, _own(call, params), options, client=call.client.name,
             reserve=lambda characters: server.gate.usage.reserve(call.client.key, characters),
         )  # fmt: skip
     except NoRoom as error:
@@ -182,7 +182,7 @@ def require(allowed: bool, refusal: str) -> None:
         raise ApiError(403, refusal)
 
 
-def result_of(job: Job, waiting: str) -> Response:
+def result_of(job: DocumentTask, waiting: str) -> Response:
     """The file of a translated document. Raises ApiError: 400 if that failed, 503 (`waiting`) if it is not done."""
     if job.state == "error":
         raise ApiError(400, job.error, cause=job.cause)

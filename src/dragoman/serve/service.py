@@ -26,7 +26,7 @@ from dragoman.pipeline import confidence
 from dragoman.pipeline.document import DocumentTranslator, Report
 from dragoman.pipeline.in_context import Before
 from dragoman.pipeline.memory import Match, Memory
-from dragoman.pipeline.options import TranslateOptions, assemble
+from dragoman.pipeline.options import TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import say
 from dragoman.quality.faults import source_warnings, warnings_of
@@ -51,12 +51,12 @@ LEAST_DENSITY = 0.05
 """Source tokens of a character, at least: texts that corrections answer need no search."""
 MOST_LINKED = 1000
 """Words of a sentence, at most, whose links are shown: a table of 5,000 by 5,000 words takes 200 MB."""
-LINKED = 0.25
+MIN_SHOWN_LINK_SHARE = 0.25
 """The least share of a word's links that is shown."""
 
 
 @dataclass(frozen=True)
-class Choices:
+class TranslateParams:
     """Wishes of a request beside the translation."""
 
     kind: Kind = "text"
@@ -80,8 +80,8 @@ class Choices:
     """Text before each of the texts, for a run that has learnt to read it."""
 
 
-ANYTHING = Options()
-NO_CHOICES = Choices()
+DEFAULT_OPTIONS = Options()
+DEFAULT_PARAMS = TranslateParams()
 
 
 def as_it_is(text: str) -> Translated:
@@ -89,7 +89,7 @@ def as_it_is(text: str) -> Translated:
     return Translated([Translation(text, 0.0, 0.0)])
 
 
-GROWTH, MORE = 20, 10_000
+MAX_GROWTH_RATIO, MAX_GROWTH_CHARS = 20, 10_000
 """Translations of a request may have so many times as many characters as its texts, and so many more: a glossary or a
 correction can make much of little."""
 MOST_LANGUAGES = 24
@@ -116,7 +116,7 @@ class ServedRun:
     @classmethod
     def load(cls, options: TranslateOptions) -> "ServedRun":
         """Read a run. Raises DragomanError for a run that cannot be served."""
-        path, pipeline = options.run, assemble(options)
+        path, pipeline = options.run, build_pipeline(options)
         if not all(pipeline.languages):
             raise Error.UNSUPPORTED("says no languages: it cannot be served", file=path)
         chosen = checkpoint.select(path)
@@ -173,7 +173,7 @@ class Service:
         translator.translate(lines[:1])
         began = time.perf_counter()
         translations = translator.translate(lines)
-        self._on_leg(handle, run, lines[:1], NO_CHOICES)  # tables of languages and the like are read
+        self._on_leg(handle, run, lines[:1], DEFAULT_PARAMS)  # tables of languages and the like are read
         self.scheduler.speed.guess(len(ids), time.perf_counter() - began)
         if not any(text.strip() for text in translations):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
@@ -201,7 +201,7 @@ class Service:
         middle = min(middles, key=lambda code: (language_of(code) != "en", code), default=None)
         return [] if middle is None else [runs[src, middle], runs[middle, tgt]]
 
-    def tokens(self, src: str, tgt: str, texts: Iterable[str], choices: Choices = NO_CHOICES) -> int:
+    def tokens(self, src: str, tgt: str, texts: Iterable[str], params: TranslateParams = DEFAULT_PARAMS) -> int:
         """A guess of the source tokens of texts, on all legs of the way, from what earlier ones had; more where the
         search is wider than the run's own.
 
@@ -211,7 +211,7 @@ class Service:
             src = next((code for code in self.languages() if self._legs(code, tgt)), src)
         legs = self.route(src, tgt)
         own = legs[-1].own.decoding.beam_size
-        width = max(choices.beam_size or own, 1 + choices.alternatives) / own
+        width = max(params.beam_size or own, 1 + params.alternatives) / own
         characters = sum(len(text) + 1 for text in texts)
         return 1 + int(characters * self._density(src, tgt, legs) * max(1.0, width))
 
@@ -225,27 +225,27 @@ class Service:
         self._densities[src, tgt] = max(LEAST_DENSITY, density)
 
     def translate(
-        self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], choices: Choices = NO_CHOICES
+        self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], params: TranslateParams = DEFAULT_PARAMS
     ) -> list[Translated]:
         """The translations of texts. What a text's translation is does not depend on the others.
 
         Raises DragomanError for what cannot be done, and what `RequestHandle` raises.
         """
         legs = self.route(src, tgt)
-        if len(legs) > 1 and (choices.glossary or choices.prefix):
+        if len(legs) > 1 and (params.glossary or params.prefix):
             raise Error.UNSUPPORTED(
                 f"{src} to {tgt} goes through {legs[1].languages[0]}: no glossary and no prefix there"
             )
         sources, begun = texts, handle.begun
         for number, run in enumerate(legs, start=1):
             last = number == len(legs)
-            items = self._on_leg(handle, run, texts, choices if last else replace(choices, alternatives=0))
-            choices = replace(choices, context="")  # it is in the source's language
+            items = self._on_leg(handle, run, texts, params if last else replace(params, alternatives=0))
+            params = replace(params, context="")  # it is in the source's language
             texts = [item.best.text for item in items]
         if len(legs) > 1:
             items = [self._through(src, tgt, text, item) for text, item in zip(sources, items, strict=True)]
         self._measure(src, tgt, legs, sum(len(text) + 1 for text in sources), handle.begun - begun)
-        if choices.warnings:
+        if params.warnings:
             self.on_warnings(sum(not one.is_note for item in items for one in item.best.warnings))
         return items
 
@@ -258,39 +258,39 @@ class Service:
         return Translated([replace(best, warnings=(*notes, *faults)), *others])
 
     def _on_leg(
-        self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], choices: Choices
+        self, handle: RequestHandle, run: ServedRun, texts: Sequence[str], params: TranslateParams
     ) -> list[Translated]:
-        pipeline = self._pipeline(handle, run, choices, sum(map(len, texts)))
-        before = pipeline.before(choices.context)
-        if choices.kind == "text":
-            prefixes = [choices.prefix] * len(texts) if choices.prefix else None
+        pipeline = self._pipeline(handle, run, params, sum(map(len, texts)))
+        before = pipeline.before(params.context)
+        if params.kind == "text":
+            prefixes = [params.prefix] * len(texts) if params.prefix else None
             return pipeline.texts(texts, prefixes, [[*before] for _ in texts])
-        if choices.prefix:
-            return [Translated(items) for items in pipeline.own.n_best(texts, [choices.prefix] * len(texts))]
-        return [self._of_markup(pipeline, text, choices, before) for text in texts]
+        if params.prefix:
+            return [Translated(items) for items in pipeline.own.n_best(texts, [params.prefix] * len(texts))]
+        return [self._of_markup(pipeline, text, params, before) for text in texts]
 
     def reads_context(self, src: str, tgt: str) -> bool:
         """True where the run that reads the source has learnt to read what stands before a sentence."""
         return src != tgt and bool(self.route(src, tgt)[0].pipeline.context[0])
 
-    def _pipeline(self, handle: RequestHandle, run: ServedRun, choices: Choices, characters: int) -> Pipeline:
+    def _pipeline(self, handle: RequestHandle, run: ServedRun, params: TranslateParams, characters: int) -> Pipeline:
         """The pipeline of a run as a request of so many characters wants it, over the scheduler."""
-        beam = max(choices.beam_size or run.own.decoding.beam_size, 1 + choices.alternatives)
-        pipeline = run.pipeline.with_decoding(beam_size=beam, n_best=1 + choices.alternatives)
-        if choices.glossary is not None:
-            pipeline = pipeline.with_terms(choices.glossary)
+        beam = max(params.beam_size or run.own.decoding.beam_size, 1 + params.alternatives)
+        pipeline = run.pipeline.with_decoding(beam_size=beam, n_best=1 + params.alternatives)
+        if params.glossary is not None:
+            pipeline = pipeline.with_terms(params.glossary)
         return replace(
             pipeline.with_search(handle.on),
-            memory=self.memory(run.languages, choices.author) if choices.memory else None,
-            sentences=pipeline.sentences if choices.split is None else choices.split,
-            warn=choices.warnings,
-            count=_limited((1 + choices.alternatives) * (GROWTH * characters + MORE)),
+            memory=self.memory(run.languages, params.author) if params.memory else None,
+            sentences=pipeline.sentences if params.split is None else params.split,
+            warn=params.warnings,
+            count=_limited((1 + params.alternatives) * (MAX_GROWTH_RATIO * characters + MAX_GROWTH_CHARS)),
         )
 
     @staticmethod
-    def _of_markup(pipeline: Pipeline, text: str, choices: Choices, before: Before) -> Translated:
-        options = Options("the text", pipeline.languages, tags=choices.tags)
-        document = Document(text.encode(), MARKUP[choices.kind], options)
+    def _of_markup(pipeline: Pipeline, text: str, params: TranslateParams, before: Before) -> Translated:
+        options = Options("the text", pipeline.languages, tags=params.tags)
+        document = Document(text.encode(), MARKUP[params.kind], options)
         known: dict[str, list[Translation]] = {}  # the sentences are translated once, for all versions
 
         def version(rank: int) -> Translation:
@@ -304,7 +304,7 @@ class Service:
             translate.before = [*before]
             return Translation(document.translated(_in_steps(translate, lambda _: None)).decode(), 0.0, 0.0)
 
-        versions = [version(rank) for rank in range(1 if pipeline.context[0] else 1 + choices.alternatives)]
+        versions = [version(rank) for rank in range(1 if pipeline.context[0] else 1 + params.alternatives)]
         return Translated(list({item.text: item for item in versions}.values()))
 
     def translate_document(
@@ -314,7 +314,7 @@ class Service:
         tgt: str,
         document: DocumentProcess,
         *,
-        choices: Choices = NO_CHOICES,
+        params: TranslateParams = DEFAULT_PARAMS,
         advance: Callable[..., None] = lambda done, total: None,
         count: Callable[[int], None] = lambda characters: None,
     ) -> Report:
@@ -326,8 +326,8 @@ class Service:
         legs = self.route(src, tgt)
         texts, characters = document.sizes((src, tgt))
         count(characters)
-        choices = replace(choices, glossary=choices.glossary if len(legs) == 1 else None, warnings=True)
-        stages = [DocumentTranslator(self._pipeline(handle, run, choices, characters)) for run in legs]
+        params = replace(params, glossary=params.glossary if len(legs) == 1 else None, warnings=True)
+        stages = [DocumentTranslator(self._pipeline(handle, run, params, characters)) for run in legs]
 
         def through(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
             for translate in stages:
@@ -378,7 +378,7 @@ class Service:
         out = []
         for place, pairing, links in zip(linked, pairings, matrices, strict=True):
             one = item.sentences[place]
-            for row, column in strong(links, LINKED):
+            for row, column in strong(links, MIN_SHOWN_LINK_SHARE):
                 read, made = pairing.src_words[column], pairing.tgt_words[row]
                 src_at, tgt_at = one.src[0], one.tgt[0]
                 out.append((src_at + read.start, src_at + read.end, tgt_at + made.start, tgt_at + made.end))
@@ -409,7 +409,7 @@ class Service:
         return next_words(handle.on(legs[0].own), text, prefix, count)
 
 
-STEP = 256
+CANCEL_CHECK_TEXTS = 256
 """Texts of a document between two looks at whether it is given up."""
 
 MARKUP = {
@@ -438,9 +438,9 @@ def _in_steps(translate: TranslateUnits, advance: Callable[[int], None]) -> Tran
 
     def of_units(units: Sequence[Unit]) -> Iterator[tuple[Item, ...] | None]:
         nonlocal done
-        for start in range(0, len(units), STEP):
+        for start in range(0, len(units), CANCEL_CHECK_TEXTS):
             check()
-            part = units[start : start + STEP]
+            part = units[start : start + CANCEL_CHECK_TEXTS]
             yield from translate(part)
             done += len(part)
             advance(done)

@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.models.base import count_parameters
 from dragoman.nn import lora
 from dragoman.runs import adapter, checkpoint
-from dragoman.tasks.pretrained import SAME_MODEL, Rows
+from dragoman.tasks.pretrained import SAME_MODEL, RowNames
 
 
 @settings
@@ -48,7 +48,7 @@ def add_adapter(model: nn.Module, config: LoraConfig) -> int:
     return len(layers)
 
 
-def adapt(model: nn.Module, config: LoraConfig, base: Path, rows: Mapping[str, Rows]) -> str:
+def adapt(model: nn.Module, config: LoraConfig, base: Path, rows: Mapping[str, RowNames]) -> str:
     """Give a model the weights of a base, and corrections that change nothing yet; says so in a line.
 
     `rows`: as of `load_pretrained`. Raises DragomanError unless the base is the same model, of the same vocabulary.

@@ -22,7 +22,7 @@ from dragoman.tasks.sizes import (
     PIECES_A_WORD,
     SIZES,
     Budget,
-    Size,
+    TrainingSize,
     explanation,
     size_for,
     size_within,
@@ -144,7 +144,7 @@ def sized_recipe(
     return {"run_dir": run_dir, "corpus": corpus, **settings_of(size)}
 
 
-def settings_of(size: Size) -> dict[str, Any]:
+def settings_of(size: TrainingSize) -> dict[str, Any]:
     """Plain settings of tokenizer, model and training."""
     return {
         "tokenizer": {"type": "sentencepiece", "vocab_size": size.vocab_size},

@@ -33,7 +33,7 @@ from dragoman.runs.new_run import init_run_dir
 from dragoman.tasks import adapter
 from dragoman.tasks.adapter import LoraConfig
 from dragoman.tasks.announcement import announce
-from dragoman.tasks.pretrained import Rows, check_fits, load_pretrained
+from dragoman.tasks.pretrained import RowNames, check_fits, load_pretrained
 from dragoman.tasks.time_budget import (
     ANNEALED,
     validated_by_the_clock,
@@ -115,7 +115,7 @@ class Result:
     """The best validation score in words."""
     next_command: str
     """The command to use the run with."""
-    doubt: str = ""
+    quality_warning: str = ""
     """Why it is not worth much, if it is not."""
 
 
@@ -178,7 +178,7 @@ class Job(ABC):
     def start(self) -> tuple[nn.Module, Task]:
         """After `prepare`: the model, freshly initialised, and the task to train it on."""
 
-    def named_rows(self, run: str) -> Mapping[str, Rows]:
+    def row_names(self, run: str) -> Mapping[str, RowNames]:
         """The tokens (and labels) that the rows of matrices stand for, here and in another run."""
         if not self.matrices:
             return {}
@@ -211,7 +211,7 @@ class Job(ABC):
     def score_text(self, score: float) -> str:
         """A validation's score as people read it, with its name."""
 
-    def doubt(self, score: float) -> str:
+    def quality_warning(self, score: float) -> str:
         """A warning for a run whose best validation is so bad that it has learnt nothing of use."""
         return ""
 
@@ -237,7 +237,7 @@ class Job(ABC):
         one. The optimizer is left out: its settings are checked as they are read, and the first one built costs
         PyTorch a second.
         """
-        for run in self.others() if with_others else ():
+        for run in self.referenced_runs() if with_others else ():
             check_run_dir(run)
         model, training = self.build_untrained(), self.recipe.training
         frozen_parameters(model, training.freeze)
@@ -283,7 +283,7 @@ class Job(ABC):
         for path in (path for source in self.sources() for path in files_of(source)):
             check_is_file(container(path))
 
-    def others(self) -> list[str]:
+    def referenced_runs(self) -> list[str]:
         """The run directories that the recipe takes something from before it trains."""
         tokenizer = getattr(self.recipe, "tokenizer", None)
         runs = [self.recipe.init_from, tokenizer.run if isinstance(tokenizer, ReuseConfig) else None]
@@ -310,22 +310,22 @@ class Job(ABC):
         path = self._prepared()
         with RunLog(self.run_dir, self.recipe.training.loggers) if ranks.is_first else SilentLog() as log:
             trainer, outcome = self._trained(log, path, deadline, watch)
-            tests = {} if trainer.stop_asked else ranks.first(lambda: self.test(log, outcome)) or {}
+            tests = {} if trainer.stop_asked else ranks.on_rank_zero(lambda: self.test(log, outcome)) or {}
             if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
-        written = None if report is None else ranks.first(lambda: report(self.run_dir))
-        ranks.first(lambda: write_card(self.run_dir))
+        written = None if report is None else ranks.on_rank_zero(lambda: report(self.run_dir))
+        ranks.on_rank_zero(lambda: write_card(self.run_dir))
         next_command = self.next_command.format(run=shlex.quote(str(self.run_dir)))
-        doubt = "" if outcome.best_score is None else self.doubt(outcome.best_score)
-        return Result(outcome, tests, written, self.run_dir, best, next_command, doubt)
+        quality_warning = "" if outcome.best_score is None else self.quality_warning(outcome.best_score)
+        return Result(outcome, tests, written, self.run_dir, best, next_command, quality_warning)
 
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""
         if checkpoint.list_checkpoints(self.run_dir):
             say(f"{self.run_dir}: a run that was begun; comparing its corpus and settings with these")
-        self.ranks.first(self.check_start)  # what cannot be built is refused before anything is written
-        self.ranks.first(self.prepare)
+        self.ranks.on_rank_zero(self.check_start)  # what cannot be built is refused before anything is written
+        self.ranks.on_rank_zero(self.prepare)
         if self.ranks.world > 1:
             self._join()
         newest = self.ranks.broadcast(self._newest)
@@ -362,7 +362,7 @@ class Job(ABC):
             say(f"going on from step {trainer.step:,} ({path})")
         else:
             log.rewind(0)  # of a run that ended before its first checkpoint
-            ranks.first(lambda: (self.run_dir / TIME_BUDGET_FILE).unlink(missing_ok=True))
+            ranks.on_rank_zero(lambda: (self.run_dir / TIME_BUDGET_FILE).unlink(missing_ok=True))
             log.forget("test")
             if deadline is not None:
                 self._plan_steps(took, deadline - time.monotonic())
@@ -388,7 +388,7 @@ class Job(ABC):
         name = self.ranks.broadcast(marked)
         shared = mark.exists() and mark.read_text(encoding="utf-8") == name
         self.ranks.require_alike("there" if shared else "not there", "run directory (all need one on a shared disk)")
-        self.ranks.first(mark.unlink)
+        self.ranks.on_rank_zero(mark.unlink)
         # Before the others prepare: of another corpus they would make something else, in the place of what is there.
         texts = [f"{name}: {digest}" for name, digest in self.identity().items()]
         self.ranks.require_alike("\n".join([*texts, f"PyTorch: {torch.__version__}"]), "corpus or program")
@@ -412,13 +412,13 @@ class Job(ABC):
         """Do for a run that is done what an interruption kept it from: drop checkpoints, log, score the tests."""
         trainer.resume(path)
         training = self.recipe.training
-        self.ranks.first(lambda: checkpoint.prune(self.run_dir, training.keep_last, training.keep_best))
+        self.ranks.on_rank_zero(lambda: checkpoint.prune(self.run_dir, training.keep_last, training.keep_best))
         trainer.log.forget("test")
         remedy = "training.max_steps" if trainer.why_done == "max_steps" else "training.patience"
         why = "" if trainer.why_done == "max_steps" else " and patience is at its end"
         say(
-            f"nothing to train: {trainer.step:,} of {trainer.time_budget.end:,} steps are done{why}; raise {remedy} to go on, "
-            f"or begin another run with this one's weights (init_from={self.run_dir} run_dir=...)"
+            f"nothing to train: {trainer.step:,} of {trainer.time_budget.end:,} steps are done{why}; raise {remedy} "
+            f"to go on, or begin another run with this one's weights (init_from={self.run_dir} run_dir=...)"
         )
         return trainer.end()
 
@@ -430,7 +430,7 @@ class Job(ABC):
         corpus = self.recipe.corpus
         base = {}
         if self.recipe.adapter is not None:  # told by its weights, so that it may be moved
-            names = ("init_from", *(["tokenizer.run"] if self.others() == [self.recipe.init_from] * 2 else []))
+            names = ("init_from", *(["tokenizer.run"] if self.referenced_runs() == [self.recipe.init_from] * 2 else []))
             base = dict.fromkeys(names, checkpoint.inference_digest(self._base()))
         return base | {
             f"corpus.{split}.{setting}": digest
@@ -445,7 +445,7 @@ class Job(ABC):
             return checkpoint.base_of(path, self.recipe.init_from)
         return checkpoint.select(check_run_dir(self.recipe.init_from))
 
-    def claim(self) -> None:
+    def init_run_dir(self) -> None:
         """Make the run directory, or see that it is this recipe's (`init_run_dir`)."""
         if self.ranks.is_first:
             init_run_dir(self.run_dir, self.recipe, self.identity())
@@ -462,10 +462,10 @@ class Job(ABC):
         if recipe.training.max_epochs is not None:
             self.recipe = recipe = with_epochs(recipe, cast(Any, task).plan.steps_per_epoch)
         if recipe.adapter is not None:
-            rows = self.named_rows(recipe.init_from)
+            rows = self.row_names(recipe.init_from)
             say(adapter.adapt(model.to(device), recipe.adapter, self._base(), rows))
         elif recipe.init_from and fresh:
-            for line in load_pretrained(model, recipe.init_from, self.named_rows(recipe.init_from)):
+            for line in load_pretrained(model, recipe.init_from, self.row_names(recipe.init_from)):
                 say(line)
         precision = pick_precision(recipe.training.precision, device, recipe.model.d_model)
         return TrainingStep(

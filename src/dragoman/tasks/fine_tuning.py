@@ -38,13 +38,13 @@ IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
 LORA_RATE, HIGHEST_LORA_RATE = 2e-3, 1e-2
 """AdamW's rate for an adapter: several times that of a whole model (docs/log.md)."""
 
-PATIENCE = 4
+PATIENCE_VALIDATIONS = 4
 """Validations in a row that may be no better."""
 
-OWN_LINES = 20_000
+MAX_OWN_LINES = 20_000
 """Lines of general text that the model itself translates, at most."""
 
-COMPARED = 500
+MAX_COMPARED_PAIRS = 500
 """Pairs of each kind of text that both models translate, at most."""
 
 
@@ -126,7 +126,7 @@ def fine_tuning_recipe(
             "batch_tokens": batch_tokens,
             "max_steps": steps,
             "validate_every": max(25, steps // course.validations),
-            "patience": PATIENCE,
+            "patience": PATIENCE_VALIDATIONS,
             "optimizer": optimizer,
             "schedule": {"type": "linear", "lr": rate, "warmup_steps": max(10, steps // 10)},
         },
@@ -157,7 +157,7 @@ def _optimizer(theirs: Any, pairs: int, course: Course, usual: float, is_adapter
 
 
 @dataclass(frozen=True)
-class GeneralText:
+class ReplayData:
     """Text of the old kind."""
 
     train: Any
@@ -166,11 +166,11 @@ class GeneralText:
     """Pairs to see on what was forgotten; none where there is no such text."""
 
 
-def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None, directory: Path) -> GeneralText:
+def replay_data(run: Path, src: Path | None, tgt: Path | None, mix: bool | None, directory: Path) -> ReplayData:
     """The text that was given, or else that which the run was trained and validated on, if it is still there.
 
     Of a text that is given some pairs are held out in `directory`, the new run's. Without `tgt` the run itself
-    translates `src`, its first OWN_LINES lines. Raises DragomanError where `mix` asks for text that is not there.
+    translates `src`, its first MAX_OWN_LINES lines. Raises DragomanError where `mix` asks for text that is not there.
     """
     if src is not None:
         if tgt is None:
@@ -178,7 +178,7 @@ def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None
         given = FilesSource(src=str(src), tgt=str(tgt))
         files = hold_out(str(src), str(tgt), sum(1 for _ in given.pairs()), directory / "general")
         train, valid = (FilesSource(src=one, tgt=other) for one, other in files)
-        return GeneralText(None if mix is False else train, sample(valid, COMPARED))
+        return ReplayData(None if mix is False else train, sample(valid, MAX_COMPARED_PAIRS))
     corpus = corpus_settings(check_run_dir(run))
     there = bool(sample(corpus.train, 1))
     if not there:
@@ -187,13 +187,13 @@ def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None
                 "its training text is not here any more", "give `general_src` and `general_tgt`", file=run
             )
         say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
-    return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))
+    return ReplayData(corpus.train if there and mix is not False else None, sample(corpus.valid, MAX_COMPARED_PAIRS))
 
 
 def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path]:
     """Lines of a text and what the run makes of them, as two files of `directory`; those of an earlier call serve."""
     files = directory / "general.src", directory / "general.tgt"
-    lines = list(dict.fromkeys(line.strip() for line in itertools.islice(read_lines(find(str(src))), OWN_LINES)))
+    lines = list(dict.fromkeys(line.strip() for line in itertools.islice(read_lines(find(str(src))), MAX_OWN_LINES)))
     lines = [line for line in lines if line]
     text = "".join(f"{line}\n" for line in lines)
     if all(path.is_file() for path in files) and files[0].read_text(encoding="utf-8") == text:
@@ -219,9 +219,9 @@ def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
     return random.Random(seed).sample(pairs, min(count, len(pairs)))
 
 
-def gained_and_lost(recipe: Any, general: GeneralText, device: str = "auto") -> list[Compared]:
+def report_forgetting(recipe: Any, general: ReplayData, device: str = "auto") -> list[Compared]:
     """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
-    own = sample(recipe.corpus.valid, COMPARED)
+    own = sample(recipe.corpus.valid, MAX_COMPARED_PAIRS)
     # Greedy: what is to be seen is a difference, and a model on text that is strange to it searches for long.
     before, after = (
         SearchTranslator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir)

@@ -11,7 +11,7 @@ from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import check_run_dir
 
 Held = TypeVar("Held")
-Rows = tuple[Sequence[str], Sequence[str]]
+RowNames = tuple[Sequence[str], Sequence[str]]
 """The names of a matrix's rows (pieces of a vocabulary, labels): in the new model, and in the old one."""
 
 
@@ -33,7 +33,7 @@ def check_fits(model: nn.Module, run: str) -> None:
 SAME_MODEL = "both runs need the same `model:`"
 
 
-def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, Rows]) -> list[str]:
+def load_pretrained(model: nn.Module, run: str, rows: Mapping[str, RowNames]) -> list[str]:
     """Copy the weights of `run`'s best checkpoint (its average, where it has one) into `model`; a line on each matrix.
 
     `rows`: for each part of the model whose rows have names, these. Where they differ, each row is copied from the one

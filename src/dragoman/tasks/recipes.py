@@ -15,7 +15,7 @@ from typing import Any
 from dragoman import config
 from dragoman.device import threads_for, undisturbed
 from dragoman.errors import Error
-from dragoman.evaluation.judging import references_of, titles_of
+from dragoman.evaluation.evaluate_output import references_of, titles_of
 from dragoman.progress import say_once
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
@@ -191,7 +191,7 @@ def run(
     with contextlib.ExitStack() as stack:
         if ranks is None:
             ranks = stack.enter_context(joined())
-        ranks.first(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
+        ranks.on_rank_zero(lambda: stack.enter_context(locked(Path(recipe.run_dir))))
         stack.enter_context(remembered(Path(recipe.run_dir) / DIGESTS))
         stack.enter_context(threads_for(recipe.training.batch_tokens * recipe.model.d_model))
         stack.enter_context(undisturbed())

@@ -17,7 +17,7 @@ from dragoman.text.words import UNSPACED
 
 
 @dataclass(frozen=True)
-class Size:
+class TrainingSize:
     """The sizes of a training."""
 
     vocab_size: int
@@ -43,12 +43,12 @@ class Size:
         return 3.0 * (layers * self.d_model**2 + self.vocab_size * self.d_model)
 
 
-SIZES: list[tuple[float, Size]] = [
-    (2_000, Size(1_000, 64, 2, 2, 0.3, 1024, 2_000, 3e-3)),
-    (15_000, Size(4_000, 128, 3, 3, 0.3, 2048, 4_000, 3e-3)),
-    (100_000, Size(8_000, 128, 4, 4, 0.25, 2048, 8_000, 3e-3)),
-    (1_000_000, Size(16_000, 256, 4, 4, 0.15, 4096, 30_000, 1.5e-3)),
-    (float("inf"), Size(32_000, 512, 6, 6, 0.1, 8192, 100_000, 7e-4)),
+SIZES: list[tuple[float, TrainingSize]] = [
+    (2_000, TrainingSize(1_000, 64, 2, 2, 0.3, 1024, 2_000, 3e-3)),
+    (15_000, TrainingSize(4_000, 128, 3, 3, 0.3, 2048, 4_000, 3e-3)),
+    (100_000, TrainingSize(8_000, 128, 4, 4, 0.25, 2048, 8_000, 3e-3)),
+    (1_000_000, TrainingSize(16_000, 256, 4, 4, 0.15, 4096, 30_000, 1.5e-3)),
+    (float("inf"), TrainingSize(32_000, 512, 6, 6, 0.1, 8192, 100_000, 7e-4)),
 ]
 """(fewer pairs than this, sizes without a budget), smallest first."""
 
@@ -147,7 +147,7 @@ class Speed(NamedTuple):
     per_token: float
     per_operation: float
 
-    def tokens_in(self, size: Size, seconds: float) -> float:
+    def tokens_in(self, size: TrainingSize, seconds: float) -> float:
         """Source and target tokens that a training of a size takes in so many seconds."""
         return seconds / (self.per_token + self.per_operation * size.operations)
 
@@ -167,26 +167,26 @@ class Budget:
         return Budget(factor * self.seconds, lambda: self.speed)
 
 
-def size_for(pairs: float) -> Size:
+def size_for(pairs: float) -> TrainingSize:
     """The sizes for so many pairs, trained as long as they need."""
     return next(size for limit, size in SIZES if pairs < limit)
 
 
-def size_within(budget: Budget, tokens: float) -> Size:
+def size_within(budget: Budget, tokens: float) -> TrainingSize:
     """The sizes with the lowest predicted loss for a corpus of so many tokens (both sides) and a time."""
     sizes = [_size(shape, budget, tokens) for shape in SHAPES]
     sizes = [size for size in sizes if size.max_steps * size.batch_tokens >= 2048 * _steps_needed(size)] or sizes[:1]
     return min(sizes, key=lambda size: CURVE.loss(size.parameters, tokens, epochs_of(size, budget, tokens)))
 
 
-def epochs_of(size: Size, budget: Budget, tokens: float) -> float:
+def epochs_of(size: TrainingSize, budget: Budget, tokens: float) -> float:
     """Epochs that the time allows."""
     return budget.speed.tokens_in(size, TRAINING_SHARE * budget.seconds) / tokens
 
 
-def _size(shape: Shape, budget: Budget, tokens: float) -> Size:
+def _size(shape: Shape, budget: Budget, tokens: float) -> TrainingSize:
     vocabulary = min(shape.vocab_size, max(1_000, _rounded(tokens / 250)))
-    size = Size(vocabulary, *shape[:3], 0.0, 2048, 0, shape.lr)
+    size = TrainingSize(vocabulary, *shape[:3], 0.0, 2048, 0, shape.lr)
     epochs = epochs_of(size, budget, tokens)
     steps = epochs * tokens / 2 / 2048  # positions of one side fill a batch
     batch = next(batch for limit, batch in BATCHES if steps < limit)
@@ -194,10 +194,10 @@ def _size(shape: Shape, budget: Budget, tokens: float) -> Size:
     dropout = next(dropout for limit, dropout in DROPOUTS if epochs < limit)
     # The average reaches over a sixteenth of the steps.
     decay = min(0.999, max(0.9, 1 - 16 / steps))
-    return Size(vocabulary, *shape[:3], dropout, batch, steps, shape.lr, round(decay, 4))
+    return TrainingSize(vocabulary, *shape[:3], dropout, batch, steps, shape.lr, round(decay, 4))
 
 
-def _steps_needed(size: Size) -> int:
+def _steps_needed(size: TrainingSize) -> int:
     layers = size.encoder_layers + size.decoder_layers
     tables = (STEPS_FOR_LAYERS, layers), (STEPS_FOR_WIDTH, size.d_model)
     return max(next(steps for most, steps in table if here <= most) for table, here in tables)
@@ -207,7 +207,7 @@ def _rounded(number: float) -> int:
     return round(number / 500) * 500
 
 
-def explanation(size: Size, budget: Budget, tokens: float) -> str:
+def explanation(size: TrainingSize, budget: Budget, tokens: float) -> str:
     """The choice in words: its size, its epochs, and what more time would take."""
     epochs = epochs_of(size, budget, tokens)
     text = f"{size.parameters / 1e6:.1f}M parameters: {_time(budget.seconds)} allow {epochs:.1f} epochs"

@@ -59,8 +59,8 @@ def kept_tokenizers(
     """Those in a run's `directory` if they were `made_from` the same text and settings; otherwise learnt now: by the
     settings `tokenizer`, from what `src` and `tgt` read.
 
-    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and `claim`
-    has seen that text and settings are the same.
+    Where the run has checkpoints they are never learnt again: the weights mean nothing with other tokens, and
+    `init_run_dir` has seen that text and settings are the same.
     """
     if files := source_files(tokenizer) if not checkpoint.list_checkpoints(directory.parent) else []:
         made_from = [*made_from, [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]]

@@ -29,13 +29,13 @@ from dragoman.text.words import Word, words
 if TYPE_CHECKING:
     from dragoman.text.inflection import Inflection  # of learnt terms alone
 
-START = 4
+PREFIX_LETTERS = 4
 """First letters of a term, by which it is looked for."""
-HELD = "\ue000"
-"""Stands for a space inside of a term, so that a line that is too long is not cut there (`held_together`)."""
+PROTECTED_SPACE = "\ue000"
+"""Stands for a space inside of a term, so that a line that is too long is not cut there (`protect_terms`)."""
 
 
-class Found(NamedTuple):
+class TermMatch(NamedTuple):
     """A term in a text: characters `start` to `end`."""
 
     start: int
@@ -187,11 +187,11 @@ class Glossary:
                 places.setdefault(spelling, self.places[target])
         return Glossary(targets, places, inflections=self.inflections)
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[TermMatch]:
         """The terms of a text, from left to right, none inside of another; where words have spaces, whole words."""
         check()
         kept = span_ranges(text)
-        matches: list[Found] = []
+        matches: list[TermMatch] = []
         end = 0
         for start, _, stop, term, is_inflected in self._in_order(text):
             if start < end:
@@ -200,7 +200,7 @@ class Glossary:
             while kept and kept[0][1] <= start:
                 kept.pop(0)
             if not kept or kept[0][0] >= stop:
-                matches.append(Found(start, stop, self.targets[term], is_inflected))
+                matches.append(TermMatch(start, stop, self.targets[term], is_inflected))
         return matches
 
     def _in_order(self, text: str) -> list[tuple[int, int, int, str, bool]]:
@@ -229,7 +229,10 @@ class Glossary:
         before shorter ones."""
         forms = {cased: lookup_form(text, cased=cased) for cased in (True, False)}
         starts = {
-            one[at : at + size] for one in set(forms.values()) for size in range(1, START + 1) for at in range(len(one))
+            one[at : at + size]
+            for one in set(forms.values())
+            for size in range(1, PREFIX_LETTERS + 1)
+            for at in range(len(one))
         }
         for rank, term, key in (entry for start in starts & self._by_start.keys() for entry in self._by_start[start]):
             check()
@@ -260,10 +263,10 @@ class Glossary:
         )
         return sorted([*inflected, *others])
 
-    def held_together(self, text: str) -> str:
-        """The text with HELD for each space inside of a term."""
+    def protect_terms(self, text: str) -> str:
+        """The text with PROTECTED_SPACE for each space inside of a term."""
         for term in self.find(text):
-            text = text[: term.start] + re.sub(r"\s", HELD, text[term.start : term.end]) + text[term.end :]
+            text = text[: term.start] + re.sub(r"\s", PROTECTED_SPACE, text[term.start : term.end]) + text[term.end :]
         return text
 
     @functools.cached_property
@@ -273,7 +276,7 @@ class Glossary:
         for rank, term in enumerate(sorted(self.targets, key=len, reverse=True)):
             check()
             key = lookup_form(term, cased=_is_cased(term))
-            by_start.setdefault(key[:START], []).append((rank, term, key))
+            by_start.setdefault(key[:PREFIX_LETTERS], []).append((rank, term, key))
         return by_start
 
     @functools.cached_property

@@ -248,18 +248,18 @@ def keeps_codes(src: str, translation: str) -> bool:
     return before <= after
 
 
-def kept_apart(
+def mask_spans(
     text: str, never: frozenset[int] = frozenset(), pattern: re.Pattern[str] = _SPAN
 ) -> tuple[str, list[tuple[str, str]]]:
     """(the text with a known word in the place of each span that stands for one, [(the word, its span)]).
 
     A span that is a part of a word (`module.py$method`) stands for none, nor do those whose numbers are in `never`.
 
-    >>> kept_apart("{name} has %d cats <b>here</b>.")
+    >>> mask_spans("{name} has %d cats <b>here</b>.")
     ('Tom has 7 cats <b>here</b>.', [('Tom', '{name}'), ('7', '%d')])
     """
-    names = iter([name for name in STAND_INS["name"] if name not in text])
-    numbers = iter([number for number in STAND_INS["number"] if number not in text])
+    names = iter([name for name in MASK_WORDS["name"] if name not in text])
+    numbers = iter([number for number in MASK_WORDS["number"] if number not in text])
     out, done, pairs = "", 0, []
     places: dict[int, tuple[int, int]] = {}  # of each span with a word: where that is
     for number, match in enumerate(pattern.finditer(text)):
@@ -287,7 +287,7 @@ def kept_apart(
     }
     if not lost:
         return out, pairs
-    return kept_apart(text, never | lost, pattern) if len(never) < MOST_LOST else (text, [])
+    return mask_spans(text, never | lost, pattern) if len(never) < MAX_LOST_SPANS else (text, [])
 
 
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
@@ -296,20 +296,20 @@ def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
     return "_" in neighbours or any(map(tells_words, neighbours))
 
 
-STAND_INS = {
+MASK_WORDS = {
     "name": ("Tom", "Maria", "Peter", "Anna", "Paul", "Eva", "Max", "Nina", "David", "Laura", "Martin", "Julia"),
     "number": ("7", "12", "35", "48", "63", "74", "89", "96"),
 }
 """Words that most models know, in the place of placeholders."""
 
-MOST_LOST = 40
+MAX_LOST_SPANS = 40
 """Spans whose words made something else of what is around them, after which a text's spans stand for no words."""
 _NUMBER = re.compile(r"%(?:\d+\$|\(\w+\))?[-+#0 ]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[difuxX]|\{#\}")
 _VERSION = re.compile(r"\d+\.")
 _NO_WORD = re.compile(rf"[<&\]\[]|%%|\{{[%#]|:[a-z0-9_+-]+:$|.\ufe0f|[0-9#*]\u20e3|[{_EMOJI}\U0001f1e6-\U0001f1ff]")
 
 
-def survive(src: str, translation: str) -> bool:
+def has_same_spans(src: str, translation: str) -> bool:
     """True if a translation holds exactly the spans of its source."""
     return not lost_or_added(src, translation)
 
@@ -351,7 +351,7 @@ def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, lis
     return left.strip(), [item._replace(offset=max(0, item.offset - dropped)) for item in removed]
 
 
-def put_back(
+def restore_spans(
     translation: str,
     removed: Sequence[Removed],
     src_words: Sequence[Word],

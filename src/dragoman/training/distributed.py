@@ -51,11 +51,11 @@ class Ranks:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def mine(self, planned: int, count: int) -> range:
+    def local_micro_batches(self, planned: int, count: int) -> range:
         """Which of a step's `count` micro-batches (of `planned` in a full step) this rank computes."""
         return range(count)
 
-    def add_up(self, sums: Sums | None, parameters: Sequence[Tensor], planned: int, count: int) -> Sums:
+    def all_reduce(self, sums: Sums | None, parameters: Sequence[Tensor], planned: int, count: int) -> Sums:
         """The sum over all ranks, in the order of the micro-batches."""
         assert sums is not None
         return sums
@@ -64,12 +64,12 @@ class Ranks:
         """True on all ranks if it is on one."""
         return flag
 
-    def first(self, work: Callable[[], T]) -> T | None:
+    def on_rank_zero(self, work: Callable[[], T]) -> T | None:
         """The result of work that rank 0 does while the others wait; there it is None. Its errors are raised on all."""
         return work()
 
     def broadcast(self, work: Callable[[], T]) -> T:
-        """As `first`, with a result that JSON can hold, which all ranks get."""
+        """As `on_rank_zero`, with a result that JSON can hold, which all ranks get."""
         return work()
 
     def broadcast_numbers(self, decide: Callable[[], Sequence[int]], count: int) -> Sequence[int]:
@@ -129,12 +129,12 @@ class TorchRanks(Ranks):
 
     # -- gradients ---------------------------------------------------------------------------------------------------
 
-    def mine(self, planned: int, count: int) -> range:
+    def local_micro_batches(self, planned: int, count: int) -> range:
         """A contiguous block of the full step's, so that its sum is a whole subtree of `summation.tree_sum`."""
         share = planned // self.world
         return range(min(count, self.rank * share), min(count, (self.rank + 1) * share))
 
-    def add_up(self, sums: Sums | None, parameters: Sequence[Tensor], planned: int, count: int) -> Sums:
+    def all_reduce(self, sums: Sums | None, parameters: Sequence[Tensor], planned: int, count: int) -> Sums:
         """An all-reduce by recursive doubling (Thakur et al. 2005): in round k a rank exchanges its sum with the one
         2^k away, and both add, so that all go up the tree together."""
         share = planned // self.world
@@ -211,7 +211,7 @@ class TorchRanks(Ranks):
         dist.all_reduce(reduced, dist.ReduceOp.MAX)
         return bool(reduced)
 
-    def first(self, work: Callable[[], T]) -> T | None:
+    def on_rank_zero(self, work: Callable[[], T]) -> T | None:
         return self._at_first(work, lambda result: "null")[0]
 
     def broadcast(self, work: Callable[[], T]) -> T:

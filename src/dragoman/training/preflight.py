@@ -34,13 +34,13 @@ WARM_UP_STEPS = 2
 """Steps of the trial that are not measured: the first ones prepare what later ones find ready."""
 PREFLIGHT = "preflight"
 """Folder of a run directory for the trial's checkpoint; it is gone when training starts."""
-FIT = 0.8
+MAX_BATCH_MEMORY_SHARE = 0.8
 """The share of the memory that is free which the largest batch may take where its size is looked for: batches of other
 shapes leave gaps between them."""
-SPARE = 0.95
+MAX_MEMORY_SHARE = 0.95
 """The share of the memory that is there which a training may take."""
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def preflight(trainer: Trainer) -> Estimate:
 # -- memory and time -------------------------------------------------------------------------------------------------
 
 
-def _fitting(trainer: Trainer, trial: Callable[[Trainer], Found]) -> Found:
+def _fitting(trainer: Trainer, trial: Callable[[Trainer], T]) -> T:
     """The result of `trial`. Raises DragomanError, saying which batches would fit, where memory is full in it."""
     try:
         return trial(trainer)
@@ -121,8 +121,8 @@ def _largest_batch(trainer: Trainer) -> None:
     each = max(0.0, (peaks[1] - peaks[0]) / max(1, sizes[1] - sizes[0]))
     moments = _moments(trainer)
     needed = each * (_positions(largest) - sizes[1]) + moments
-    if available is not None and needed > SPARE * available:
-        room = sizes[1] + (SPARE * available - moments) / each if each else 0.0
+    if available is not None and needed > MAX_MEMORY_SHARE * available:
+        room = sizes[1] + (MAX_MEMORY_SHARE * available - moments) / each if each else 0.0
         fits = int(budget * min(1.0, max(0.0, room / _positions(largest))))
         raise _does_not_fit(budget, fits, f"needs about {size_text(needed)} more, {size_text(available)} are free")
     _forward_backward(trainer, largest)
@@ -168,7 +168,7 @@ def _workspace(trainer: Trainer) -> int:
     if (free := available_bytes(trainer.device)) is None:
         raise Error.UNSUPPORTED("training.workspace=auto: the system does not say what is free", "give it in MiB")
     sharing = trainer.ranks.world if trainer.device.type == "cpu" else 1
-    return int(FIT * free / sharing) - _moments(trainer)
+    return int(MAX_BATCH_MEMORY_SHARE * free / sharing) - _moments(trainer)
 
 
 def _moments(trainer: Trainer) -> int:

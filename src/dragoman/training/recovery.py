@@ -24,7 +24,7 @@ NOT_IN_STATE = (
     "config", "run_dir", "log", "stop_when", "facts",  # given to it
     "training_step", "model", "task", "device", "ranks",  # given to it, and parts of that; the tensors are saved
     "averager",  # its tensors are saved
-    "pace",  # has a file of its own, pace.json
+    "time_budget",  # has a file of its own, pace.json
     "elapsed_before", "started",  # seconds: the log has them
     "stream_ended", "stop_asked", "stop_wanted",  # of this process alone
 )  # fmt: skip
@@ -97,7 +97,7 @@ class Resumable:
             checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)
             self.time_budget.saved(time.monotonic() - started)
 
-        self.ranks.first(write)
+        self.ranks.on_rank_zero(write)
 
     def saved(self, ranked_by: Mapping[str, Any]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
         """(the tensors of a checkpoint by group, its state.json): all that a run needs to go on from it as if it had
@@ -141,7 +141,7 @@ class Resumable:
             raise given_up(error, f"; {tried}") from error
         elapsed_s = self.elapsed_s
         self.resume(Path(path), before)
-        self.ranks.first(lambda: checkpoint.drop_after(self.run_dir, self.step))
+        self.ranks.on_rank_zero(lambda: checkpoint.drop_after(self.run_dir, self.step))
         self.state.rollbacks, self.elapsed_before, self.started = before + 1, elapsed_s, time.monotonic()
         self.start_time_budget()
         bar.advance(self.step - bar.done)

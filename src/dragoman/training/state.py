@@ -17,7 +17,7 @@ from dragoman.training.task import Validation
 
 
 @dataclass
-class Window:
+class MetricAccumulator:
     """The steps since the last log line: their mean loss, the norm of the last gradient, and their speed."""
 
     losses: list[float] = field(default_factory=list)
@@ -65,7 +65,7 @@ class TrainingState:
     skipped: int = 0
     rollbacks: int = 0
     schedule: Schedule
-    window: Window = field(default_factory=Window)
+    window: MetricAccumulator = field(default_factory=MetricAccumulator)
     loss_scale: LossScale = field(default_factory=LossScale)
     """Of the training step, which changes it."""
     precision: str
@@ -102,7 +102,10 @@ class TrainingState:
         """The state that `to_dict` made plain; what a checkpoint says beyond it is for people to read."""
         values = {each.name: saved[each.name] for each in fields(cls) if each.name in saved}  # earlier ones lack some
         schedule.load_state_dict(values["schedule"])
-        values |= {"window": Window(**values["window"]), "loss_scale": LossScale(**values.get("loss_scale", {}))}
+        values |= {
+            "window": MetricAccumulator(**values["window"]),
+            "loss_scale": LossScale(**values.get("loss_scale", {})),
+        }
         return cls(**{**values, "schedule": schedule})
 
 

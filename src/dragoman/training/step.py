@@ -90,7 +90,7 @@ class TrainingStep:
         return self._made(step) if self.prefetched is None else self.prefetched.of(step)
 
     def _made(self, step: int) -> list[tuple[int, Sequence[Any]]]:
-        mine = self.ranks.mine(self.config.micro_batches, self.task.count(step))
+        mine = self.ranks.local_micro_batches(self.config.micro_batches, self.task.count(step))
         return [(number, self.task.micro_batch(step, number)) for number in mine]
 
     def gradients(self, step: int) -> tuple[Tensor, int, int]:
@@ -107,7 +107,7 @@ class TrainingStep:
             )
         else:
             own = tree_sum(self._leaf(step, one) for one in parts)
-            total = self.ranks.add_up(own, self.parameters, planned, count)
+            total = self.ranks.all_reduce(own, self.parameters, planned, count)
         for parameter, gradient in zip(self.parameters, total.gradients, strict=True):
             parameter.grad = gradient
         return total.loss, total.tokens, total.processed

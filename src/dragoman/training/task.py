@@ -68,7 +68,7 @@ class Task(Protocol):
         ...
 
 
-class Planned(Task):
+class PlannedTask(Task):
     """The part of a task that numbers its steps by a plan, `BatchPlan` or `WindowPlan`."""
 
     plan: Any

@@ -20,7 +20,7 @@ from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses
-from dragoman.training.task import Planned
+from dragoman.training.task import PlannedTask
 
 PAIRS = 29_000
 LOG_LENGTH, LOG_SPREAD, LOG_RATIO_SPREAD = 2.6, 0.32, 0.18
@@ -72,7 +72,7 @@ class RandomIdsJob(TranslationJob):
         return model, pairs
 
 
-class RandomPairs(Planned):
+class RandomPairs(PlannedTask):
     """As much of a `training.task.Task` as steps need, over ids drawn at random."""
 
     def __init__(self, model: Any, recipe: TranslationRecipe) -> None:

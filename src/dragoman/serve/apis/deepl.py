@@ -21,12 +21,12 @@ from dragoman.formats.pdf import output_path
 from dragoman.languages.codes import closest, language_of, names_of, tag_of
 from dragoman.languages.punctuation import ENDS
 from dragoman.serve.api import Api, Call, respond
-from dragoman.serve.documents import Job
+from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
 from dragoman.serve.requests import check_size, check_terms, new_job, planned, require, result_of, served_pair
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices
+from dragoman.serve.service import AUTO, TranslateParams
 from dragoman.serve.store import StoredGlossary
 from dragoman.text.case import capitalized, lower
 from dragoman.text.glossary import Glossary
@@ -181,11 +181,11 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[Response]:
     split = False if given.split_sentences in ("0", "false") else None
     joined = given.split_sentences not in ("1", "true") and not given.tag_handling
     texts = [_LINE_END.sub(" ", text) for text in given.text] if joined else given.text
-    choices = Choices(
+    params = TranslateParams(
         given.tag_handling or "text", glossary=_glossary(call, given, src, tgt), split=split, tags=_tags(given),
         context=given.context,
     )  # fmt: skip
-    work, load = planned(call, texts, src, tgt, choices)
+    work, load = planned(call, texts, src, tgt, params)
 
     def answer(handle: RequestHandle) -> Response:
         records = []
@@ -315,12 +315,12 @@ def add_document(call: Call, given: DocumentRequest) -> dict[str, str]:
     comes_back = output_path(Path(name)) if name.lower().endswith(".pdf") else Path(name)
     if given.output_format and f".{given.output_format.lower().lstrip('.')}" != comes_back.suffix.lower():
         raise ApiError(400, "Value for 'output_format' not supported: a document comes back in the format it has.")
-    choices = Choices(glossary=_glossary(call, given, src, tgt))
-    job = new_job(call, (src, tgt), choices, given.filename, "Invalid file: ")
+    params = TranslateParams(glossary=_glossary(call, given, src, tgt))
+    job = new_job(call, (src, tgt), params, given.filename, "Invalid file: ")
     return {"document_id": job.id, "document_key": job.key}
 
 
-def _job(call: Call, given: KeyOfDocument) -> Job:
+def _job(call: Call, given: KeyOfDocument) -> DocumentTask:
     job = call.server.jobs.find(call.request.path_params["id"], given.document_key)
     if job is None:
         raise ApiError(404, "Document not found")

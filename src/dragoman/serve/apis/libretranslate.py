@@ -15,11 +15,11 @@ from starlette.responses import FileResponse, Response
 from dragoman.formats.document import SUFFIXES
 from dragoman.languages.codes import names_of
 from dragoman.serve.api import Api, Call, Load
-from dragoman.serve.documents import Job
+from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import CLIENT_GONE, ApiError
 from dragoman.serve.requests import check_size, correction, detect, new_job, planned, require, served_pair
 from dragoman.serve.scheduler import RequestHandle
-from dragoman.serve.service import AUTO, Choices
+from dragoman.serve.service import AUTO, TranslateParams
 
 Text = Annotated[str, Field(examples=["Ich möchte ein Bier."])]
 Texts = Annotated[str | list[str], Field(examples=["Ich möchte ein Bier."])]
@@ -81,8 +81,8 @@ def translate(call: Call, given: TranslateRequest) -> Awaitable[dict[str, Any]]:
         raise ApiError(400, f"{kind} format is not supported")
     _require_route(call, src, tgt)
     alternatives = max(0, given.alternatives)
-    choices = Choices(kind="html" if kind == "html" else "text", alternatives=alternatives)
-    work, load = planned(call, texts, src, tgt, choices)
+    params = TranslateParams(kind="html" if kind == "html" else "text", alternatives=alternatives)
+    work, load = planned(call, texts, src, tgt, params)
 
     def answer(handle: RequestHandle) -> dict[str, Any]:
         answers = work(handle)
@@ -145,7 +145,7 @@ def translate_file(call: Call, given: Pair) -> Awaitable[dict[str, str]]:
     return _finished(call, new_job(call, (src, tgt), complaint="Invalid request: "))
 
 
-async def _finished(call: Call, job: Job) -> dict[str, str]:
+async def _finished(call: Call, job: DocumentTask) -> dict[str, str]:
     while not job.ended:
         await asyncio.sleep(0.05)
         if await call.request.is_disconnected():

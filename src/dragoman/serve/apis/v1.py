@@ -20,11 +20,11 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import direction_of, names_of, script_of, tag_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.memory import Memory
-from dragoman.pipeline.pipeline import Sentence, Translated
+from dragoman.pipeline.pipeline import SentenceSpans, Translated
 from dragoman.serve.api import Api, Call, Load, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.corrections import Filter
-from dragoman.serve.documents import Job
+from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import file_of
 from dragoman.serve.requests import (
@@ -42,7 +42,7 @@ from dragoman.serve.requests import (
     sources_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
-from dragoman.serve.service import AUTO, Choices, as_it_is
+from dragoman.serve.service import AUTO, TranslateParams, as_it_is
 from dragoman.text.glossary import Glossary
 
 PartOf = Callable[[int, str], Callable[[RequestHandle], list[Answer]]]
@@ -78,11 +78,11 @@ def languages_of(call: Call, given: models.Pair, *, auto: bool) -> tuple[str, st
     return src, tgt
 
 
-def _choices(call: Call, given: models.StreamRequest) -> Choices:
+def _choices(call: Call, given: models.StreamRequest) -> TranslateParams:
     """The wishes of a request. Raises ApiError for more alternatives than there may be."""
     _check_count("alternatives", given.alternatives, call.server.limits.alternatives)
     alike = given.model_dump(include={"alternatives", "prefix", "memory", "split", "beam_size"})
-    return Choices(kind=given.format, glossary=_glossary(call, given.glossary), **alike)
+    return TranslateParams(kind=given.format, glossary=_glossary(call, given.glossary), **alike)
 
 
 def _check_count(name: str, count: int, most: int) -> None:
@@ -140,8 +140,8 @@ def translate(call: Call, given: models.TranslateRequest) -> Awaitable[Response]
     texts = given.text if isinstance(given.text, list) else [given.text]
     check_size(call.server, texts)
     src, tgt = languages_of(call, given, auto=True)
-    choices = replace(_choices(call, given), warnings=given.warnings)
-    work, load = planned(call, texts, src, tgt, choices)
+    params = replace(_choices(call, given), warnings=given.warnings)
+    work, load = planned(call, texts, src, tgt, params)
 
     def answer(handle: RequestHandle) -> Response:
         records = [_record(call, text, tgt, one, given) for text, one in zip(texts, work(handle), strict=True)]
@@ -176,7 +176,7 @@ def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
     return [one.record() for one in item.best.warnings if one.is_note == notes]
 
 
-def _common(answer: Answer, sentences: Sequence[Sentence]) -> dict[str, Any]:
+def _common(answer: Answer, sentences: Sequence[SentenceSpans]) -> dict[str, Any]:
     """The fields of a translation, whether it is of a whole text or of a part of one."""
     item = answer.item
     return {
@@ -215,8 +215,8 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
     """The first part is translated before the stream begins: what is refused is refused with a status of its own."""
     check_size(call.server, [given.text])
     src, tgt = languages_of(call, given, auto=True)
-    choices = replace(_choices(call, given), warnings=True)
-    if choices.kind != "text":
+    params = replace(_choices(call, given), warnings=True)
+    if params.kind != "text":
         raise ApiError(400, "format: text alone comes in parts")
 
     def answer(handle: RequestHandle) -> AdmittedStream:
@@ -226,13 +226,13 @@ def stream(call: Call, given: models.StreamRequest) -> Awaitable[Response]:
         parts = parts_of(given.text, call.server.service.memory((known, tgt), own) if given.memory else None)
 
         def part_of(number: int, src: str) -> Callable[[RequestHandle], list[Answer]]:
-            return planned(call, parts[number : number + 1], src, tgt, choices)[0]
+            return planned(call, parts[number : number + 1], src, tgt, params)[0]
 
         [first] = part_of(0, known)(handle) or [Answer(as_it_is(""), known, None)]
         admission = ExitStack()
         return AdmittedStream(_events(call, parts, first._replace(detected=guess), tgt, part_of, admission), admission)
 
-    return _stream(call, answer, planned(call, [given.text], src, tgt, choices)[1])
+    return _stream(call, answer, planned(call, [given.text], src, tgt, params)[1])
 
 
 class AdmittedStream(StreamingResponse):
@@ -306,7 +306,7 @@ async def _parts(
 def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
     """A translation whose sentences stand further back in both texts."""
     sentences = tuple(
-        Sentence((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
+        SentenceSpans((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
         for one in item.sentences
     )
     warnings = tuple(
@@ -464,12 +464,12 @@ def reject_correction(call: Call) -> dict[str, Any]:
 def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     options = Options(columns=names_in(given.columns), bilingual=given.bilingual)
-    choices = Choices(glossary=_glossary(call, given.glossary))
-    job = new_job(call, languages_of(call, given, auto=True), choices, options=options)
+    params = TranslateParams(glossary=_glossary(call, given.glossary))
+    job = new_job(call, languages_of(call, given, auto=True), params, options=options)
     return {"id": job.id, "key": job.key, **_job_record(job)}
 
 
-def _job(call: Call, given: models.KeyOfDocument) -> Job:
+def _job(call: Call, given: models.KeyOfDocument) -> DocumentTask:
     key = call.request.headers.get(DOCUMENT_KEY) or given.key
     job = call.server.jobs.find(call.request.path_params["id"], key)
     if job is None:
@@ -477,7 +477,7 @@ def _job(call: Call, given: models.KeyOfDocument) -> Job:
     return job
 
 
-def _job_record(job: Job) -> dict[str, Any]:
+def _job_record(job: DocumentTask) -> dict[str, Any]:
     record: dict[str, Any] = {
         "state": job.state, "name": job.result_name, "source": job.src, "target": job.tgt, "done": job.done,
         "total": job.total,

@@ -22,7 +22,7 @@ from dragoman.runs.atomic_io import write_text
 from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
-from dragoman.tasks.pretrained import Rows
+from dragoman.tasks.pretrained import RowNames
 from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.tasks.word_vectors import VectorsConfig, load_vectors, require_words
 from dragoman.text.images import IdxSource
@@ -99,7 +99,7 @@ class ClassifierJob(Job):
                     f"{name}: the label {unknown[0]!r} is none of the training corpus ({', '.join(self.labels)})",
                     "name labels alike, or move examples of it there",
                 )
-        self.claim()
+        self.init_run_dir()
         text = json.dumps(self.labels, ensure_ascii=False, indent=0)
         with writing(self.run_dir / LABELS):
             write_text(self.run_dir / LABELS, text + "\n")
@@ -128,8 +128,8 @@ class ClassifierJob(Job):
             losses=pick_losses(recipe.training.backend),
         )
 
-    def named_rows(self, run: str) -> Mapping[str, Rows]:
-        path, rows = check_run_dir(run), super().named_rows(run)
+    def row_names(self, run: str) -> Mapping[str, RowNames]:
+        path, rows = check_run_dir(run), super().row_names(run)
         return {**rows, "head": (self.labels, read_labels(path))} if (path / LABELS).exists() else rows
 
     def plan(self, trainer: Trainer) -> tuple[dict[int, str], dict[str, Any]]:

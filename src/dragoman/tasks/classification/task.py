@@ -17,11 +17,11 @@ from dragoman.quality.classification import score_labels
 from dragoman.text.corpus import Pair
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss, textbook_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import PlannedTask, Validation
 
 
 @dataclass(eq=False)
-class ClassificationTask(Planned):
+class ClassificationTask(PlannedTask):
     """A `training.task.Task` over labelled inputs; what they are, texts or images, only they know."""
 
     train: Inputs

@@ -80,7 +80,7 @@ class LanguageModellingJob(Job):
         corpus = self.recipe.corpus
         # Read before the long work: a text that is missing should not be found missing at its end.
         self.tests = {name: self._read(source) for name, source in corpus.test.items()}
-        self.claim()
+        self.init_run_dir()
         self.tokenizers = kept_tokenizers(
             self.run_dir / TOKENIZER,
             self._made_from(corpus.train),

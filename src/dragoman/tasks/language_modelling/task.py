@@ -15,7 +15,7 @@ from dragoman.tasks.base import Scores
 from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import PlannedTask, Validation
 
 EVALUATION_TOKENS = 8192
 """Positions of a batch when nothing is learnt from it."""
@@ -104,7 +104,7 @@ def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, s
 
 
 @dataclass(eq=False)
-class LanguageModellingTask(Planned):
+class LanguageModellingTask(PlannedTask):
     """A `training.task.Task` over one training text and one validation text."""
 
     train: IntArray

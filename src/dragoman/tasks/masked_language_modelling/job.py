@@ -10,14 +10,14 @@ from torch import nn
 from dragoman import config
 from dragoman.config import Field, settings
 from dragoman.data.documents import LinesCorpusConfig, encoded, lines_of
-from dragoman.data.hidden_tokens import HidingConfig
+from dragoman.data.masked_tokens import MaskingConfig
 from dragoman.device import pick_device
-from dragoman.inference.gap_filler import GapFiller
+from dragoman.inference.fill_mask import FillMask
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
-from dragoman.tasks.masked_language_modelling.task import GapScores, MaskedLanguageModellingTask, score
+from dragoman.tasks.masked_language_modelling.task import MaskedLanguageModellingTask, MaskedLMScores, score
 from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
@@ -35,7 +35,7 @@ class MaskedLanguageModellingRecipe(RecipeSettings):
     task: Literal["masked_language_modelling"]
     corpus: LinesCorpusConfig
     tokenizer: SingleConfig = Field(default_factory=SentencePieceConfig)  #: The tokenizer.
-    hiding: HidingConfig = Field(default_factory=HidingConfig)
+    hiding: MaskingConfig = Field(default_factory=MaskingConfig)
     model: MaskedLanguageModelConfig = Field(default_factory=MaskedLanguageModelConfig)
     training: LanguageModelTraining = Field(default_factory=LanguageModelTraining)
 
@@ -52,7 +52,7 @@ class MaskedLanguageModellingJob(Job):
     settings: ClassVar[Any] = MaskedLanguageModellingRecipe
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "accuracy")
     next_command: ClassVar[str] = 'guess hidden words with: dragoman fill {run} "a man <mask> a guitar"'
-    inference: ClassVar[Any] = GapFiller
+    inference: ClassVar[Any] = FillMask
     matrices: ClassVar[Mapping[str, str]] = {"embedding": "src", "output": "src"}
     recipe: MaskedLanguageModellingRecipe
 
@@ -70,7 +70,7 @@ class MaskedLanguageModellingJob(Job):
             name: lines_of(source, corpus) for name, source in (("train", corpus.train), ("valid", corpus.valid))
         }
         self.tests = {name: lines_of(source, corpus) for name, source in corpus.test.items()}
-        self.claim()
+        self.init_run_dir()
         made_from = [fingerprint(corpus.train), corpus.normalize, corpus.lowercase]
         made_from.append(config.to_dict(self.recipe)["tokenizer"])
         lines = self.lines["train"]
@@ -89,7 +89,7 @@ class MaskedLanguageModellingJob(Job):
             self.batch_plan(train.lengths, train.lengths),
             valid,
             self.lines["valid"],
-            filler=GapFiller(model, tokenizer, corpus, pick_device(recipe.device)),
+            filler=FillMask(model, tokenizer, corpus, pick_device(recipe.device)),
             hiding=recipe.hiding,
             seed=recipe.seed,
             shown=training.samples,
@@ -114,21 +114,21 @@ class MaskedLanguageModellingJob(Job):
         }
         return lines, {"lines": len(self.lines["train"]), "vocab_size": vocab_size, "steps_per_epoch": steps_per_epoch}
 
-    def tested(self) -> Iterator[tuple[str, GapScores, dict[str, Any], str]]:
-        filler = GapFiller.load(self.run_dir, device=self.recipe.device)
+    def tested(self) -> Iterator[tuple[str, MaskedLMScores, dict[str, Any], str]]:
+        filler = FillMask.load(self.run_dir, device=self.recipe.device)
         for name, lines in self.tests.items():
             scores = self._score(filler, lines)
             yield name, scores, {}, f"{scores.loss:.4f} nats per hidden token, {scores.accuracy:.2f} % guessed"
 
-    def _score(self, filler: GapFiller, lines: list[str]) -> GapScores:
+    def _score(self, filler: FillMask, lines: list[str]) -> MaskedLMScores:
         texts = encoded(lines, filler.tokenizer, self.recipe.corpus)
         return score(filler.model, texts, self.recipe.hiding, filler.tokenizer.vocab_size, filler.device)
 
     def score_text(self, score: float) -> str:
         return f"loss {-score:.4f} nats per hidden token (perplexity {math.exp(min(-score, 50.0)):.2f})"
 
-    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> Mapping[str, GapScores]:
+    def evaluate(self, files: Files, which: str, device: str, **options: Any) -> Mapping[str, MaskedLMScores]:
         refuse_search(options, "a masked language model")
         sources = scored_texts(self.recipe, files, "a masked language model")
-        filler = GapFiller.load(self.run_dir, which=which, device=device)
+        filler = FillMask.load(self.run_dir, which=which, device=device)
         return {name: self._score(filler, lines_of(one, self.recipe.corpus)) for name, one in sources.items()}

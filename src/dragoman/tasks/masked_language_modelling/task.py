@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from dragoman.data.batching import BatchPlan
 from dragoman.data.eval_batches import eval_batches
-from dragoman.data.hidden_tokens import GapBatch, HidingConfig, hide
 from dragoman.data.inputs import TextInputs
-from dragoman.inference.gap_filler import GapFiller
+from dragoman.data.masked_tokens import MaskedLMBatch, MaskingConfig, mask_tokens
+from dragoman.inference.fill_mask import FillMask
 from dragoman.tasks.base import Scores
 from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import PlannedTask, Validation
 
 EVALUATION_TOKENS = 4096
 """Positions of a batch when nothing is learnt from it."""
@@ -26,7 +26,7 @@ EVALUATION_SEED = 1
 
 
 @dataclass(frozen=True)
-class GapScores(Scores):
+class MaskedLMScores(Scores):
     """Measures of how well a model guesses hidden tokens: loss in nats a token, the share in percent that is right."""
 
     loss: float
@@ -46,14 +46,14 @@ class GapScores(Scores):
 
 @torch.inference_mode()
 def score(
-    model: nn.Module, texts: TextInputs, hiding: HidingConfig, vocab_size: int, device: torch.device
-) -> GapScores:
+    model: nn.Module, texts: TextInputs, hiding: MaskingConfig, vocab_size: int, device: torch.device
+) -> MaskedLMScores:
     """The loss of all tokens that are hidden in a text, the same ones each time."""
     was_training = model.training
     model.eval()
     loss, right, count = 0.0, 0, 0
     for rows in eval_batches(texts.lengths, EVALUATION_TOKENS):
-        batch = hide(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
+        batch = mask_tokens(texts, rows, hiding, vocab_size, EVALUATION_SEED, 0).to(device)
         logits = model(batch.ids, batch.mask)[batch.guessed].float()
         targets = batch.targets[batch.guessed]
         loss += float(nn.functional.cross_entropy(logits, targets, reduction="sum"))
@@ -61,11 +61,11 @@ def score(
         count += batch.num_tokens
     model.train(was_training)
     mean = loss / count
-    return GapScores(mean, math.exp(min(mean, 50.0)), 100 * right / count, count)
+    return MaskedLMScores(mean, math.exp(min(mean, 50.0)), 100 * right / count, count)
 
 
 @dataclass(eq=False)
-class MaskedLanguageModellingTask(Planned):
+class MaskedLanguageModellingTask(PlannedTask):
     """A `training.task.Task` over lines of text."""
 
     train: TextInputs
@@ -73,8 +73,8 @@ class MaskedLanguageModellingTask(Planned):
     valid: TextInputs
     valid_lines: Sequence[str]
     _: KW_ONLY
-    filler: GapFiller
-    hiding: HidingConfig
+    filler: FillMask
+    hiding: MaskingConfig
     seed: int
     shown: int
     losses: Losses = TEXTBOOK
@@ -82,21 +82,21 @@ class MaskedLanguageModellingTask(Planned):
     def __post_init__(self) -> None:
         self.vocab_size = self.filler.tokenizer.vocab_size
 
-    def micro_batch(self, step: int, number: int) -> list[GapBatch]:
+    def micro_batch(self, step: int, number: int) -> list[MaskedLMBatch]:
         epoch, step_in_epoch = self.position(step)
         rows = self.plan.step(epoch, step_in_epoch)[number]
-        return [hide(self.train, np.sort(rows), self.hiding, self.vocab_size, self.seed, epoch)]
+        return [mask_tokens(self.train, np.sort(rows), self.hiding, self.vocab_size, self.seed, epoch)]
 
-    def loss(self, model: nn.Module, batch: GapBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
+    def loss(self, model: nn.Module, batch: MaskedLMBatch, label_smoothing: float) -> tuple[Tensor, int, int]:
         logits = model(batch.ids, batch.mask)
         loss = self.losses.token_loss(logits, batch.targets, batch.guessed, label_smoothing, in_place=True)
         return loss, batch.num_tokens, batch.num_positions
 
-    def worst_case_batch(self, batch_tokens: int) -> GapBatch:
+    def worst_case_batch(self, batch_tokens: int) -> MaskedLMBatch:
         rows = self.plan.worst_case_batch(batch_tokens)
-        return hide(self.train, rows, self.hiding, self.vocab_size, self.seed, 0)
+        return mask_tokens(self.train, rows, self.hiding, self.vocab_size, self.seed, 0)
 
-    def describe(self, batch: GapBatch) -> str:
+    def describe(self, batch: MaskedLMBatch) -> str:
         return listed("line", batch.rows + 1)
 
     def validate(self, model: nn.Module) -> Validation:
@@ -110,7 +110,7 @@ class MaskedLanguageModellingTask(Planned):
         rows = np.arange(min(self.shown, len(self.valid_lines)))
         if not len(rows):
             return []
-        batch = hide(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
+        batch = mask_tokens(self.valid, rows, self.hiding, self.vocab_size, EVALUATION_SEED, 0)
         guesses = self.filler.guesses(batch.ids, batch.mask)
         tokenizer, samples = self.filler.tokenizer, []
         for row in range(len(rows)):

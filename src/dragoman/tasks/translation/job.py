@@ -29,7 +29,7 @@ from dragoman.device import pick_device, pick_precision
 from dragoman.doctor.collection import paths_of
 from dragoman.doctor.examine import Examination
 from dragoman.errors import DragomanError, Error, show, writing
-from dragoman.evaluation.judging import Judging
+from dragoman.evaluation.evaluate_output import EvaluationOptions
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.loading import build_model, model_settings
 from dragoman.inference.search_translator import SearchTranslator
@@ -186,8 +186,8 @@ class TranslationJob(Job):
         model(batch.src, batch.src_mask, batch.tgt_in).sum().backward()
         return model
 
-    def others(self) -> list[str]:
-        return [*super().others(), *self.recipe.distillation.teachers]
+    def referenced_runs(self) -> list[str]:
+        return [*super().referenced_runs(), *self.recipe.distillation.teachers]
 
     def sources(self) -> list[Any]:
         return [] if self.recipe.corpus.files else super().sources()
@@ -224,7 +224,7 @@ class TranslationJob(Job):
         train_source: Any
         valid: Any = corpus.valid
         if isinstance(corpus.train, StreamSource):
-            self.claim()
+            self.init_run_dir()
             split, train_source = self._begin_stream(corpus.train)
         else:
             split, train_source = "train", corpus.trained_on
@@ -233,7 +233,7 @@ class TranslationJob(Job):
                 plain = changed_pairs(train_source, augment.without_tags)
             if self.ranks.is_first and not checkpoint.list_checkpoints(self.run_dir):
                 examine(plain, corpus.src_lang, corpus.tgt_lang, corpus.doctor)
-            self.claim()
+            self.init_run_dir()
             if corpus.leaks == "drop":
                 held_out = {**self.tests, "valid": self.valid_pairs}
                 train_source = replace(without_leaks(plain, held_out, self.run_dir / "prepared"), source=train_source)
@@ -503,7 +503,7 @@ class TranslationJob(Job):
         language = language_or_recognised(self.recipe.corpus.tgt_lang, [pair.tgt for pair in self.valid_pairs])
         return next(each.title for each in self.recipe.evaluation.metrics(language, with_ter=False))
 
-    def doubt(self, score: float) -> str:
+    def quality_warning(self, score: float) -> str:
         if score >= USEFUL_BLEU:
             return ""
         return (
@@ -531,14 +531,16 @@ class TranslationJob(Job):
             EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "`tokenize` or `lowercase`"
         )
         output = options.pop("output", None)
-        judging: Judging = options.pop("judging", Judging())
-        judging = replace(judging, training=self._training_sources)
+        evaluation_options: EvaluationOptions = options.pop("judging", EvaluationOptions())
+        evaluation_options = replace(evaluation_options, training=self._training_sources)
         src_lang, tgt_lang = options.get("languages", (None, None))
         languages = src_lang or self.recipe.corpus.src_lang, tgt_lang or self.recipe.corpus.tgt_lang
         texts = {name: list(source.pairs()) for name, source in tests.items()}
         sets = {name: _test_set(name, pairs, more.get(name, []), languages) for name, pairs in texts.items()}
         metrics = {
-            name: judging.built(test.languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase)
+            name: evaluation_options.build_metrics(
+                test.languages[1], tokenize=evaluation.tokenize, lowercase=evaluation.lowercase
+            )
             for name, test in sets.items()
         }
         translator = SearchTranslator.load(self.run_dir, which=which, device=device, **options)
@@ -550,7 +552,7 @@ class TranslationJob(Job):
                 with writing(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                     atomic_io.replace_text(path, "".join(line + "\n" for line in hypotheses))
-            scores[name] = judging.judge(sets[name], hypotheses, metrics[name])
+            scores[name] = evaluation_options.evaluate(sets[name], hypotheses, metrics[name])
         return scores
 
     def _training_sources(self) -> Iterator[str] | None:

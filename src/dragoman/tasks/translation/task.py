@@ -29,14 +29,14 @@ from dragoman.training.distributed import Ranks
 from dragoman.training.guided_alignment import GuidedAlignment
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
-from dragoman.training.task import Planned, Validation
+from dragoman.training.task import PlannedTask, Validation
 
 DRY_RUN_PAIRS = 300
 """Validation pairs that are translated before training begins: enough to fill the batches of two searches."""
 
 
 @dataclass(eq=False)
-class TranslationTask(Planned):
+class TranslationTask(PlannedTask):
     """A `training.task.Task` over one training corpus and one validation corpus."""
 
     train: IdCorpus
@@ -174,8 +174,8 @@ class TranslationTask(Planned):
             # What a pair is changed to is keyed by (seed, epoch, row), whatever batch it comes in.
             rng = random.Random(hash64(f"({self.seed}, {epoch}, {row})"))
             src, tgt = self._augmented(src_ids.tolist(), tgt_ids.tolist(), rng)
-            src = self._if_it_fits(self.tokenizers.src.resample(src, rng), src)
-            pairs.append((src, self._if_it_fits(self.tokenizers.tgt.resample(tgt, rng), tgt)))
+            src = self._if_it_fits(self.tokenizers.src.sample_segmentation(src, rng), src)
+            pairs.append((src, self._if_it_fits(self.tokenizers.tgt.sample_segmentation(tgt, rng), tgt)))
         widest = [max(len(src), len(tgt)) for src, tgt in pairs]
         parts = eval_batches(widest, self.plan.batch_tokens)
         return [self._batch([pairs[at] for at in part], rows[part], corpus) for part in parts]

@@ -31,7 +31,7 @@ class Tokenizer(ABC):
     config_class: ClassVar[Any]
 
     sampling: bool = False
-    """True where `resample` gives other segmentations."""
+    """True where `sample_segmentation` gives other segmentations."""
 
     before: Sequence[int] = ()
     """The ids that every text of `encode` begins with, such as the tag of its language."""
@@ -104,7 +104,7 @@ class Tokenizer(ABC):
     def id_of(self, piece: str) -> int:
         """The id of a piece, specials included; UNK_ID for a piece that is not in the vocabulary."""
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
         """Another segmentation of the text that `ids` spell, drawn with `rng`; the same ids if there is none."""
         return ids
 

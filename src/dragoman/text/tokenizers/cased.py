@@ -61,8 +61,8 @@ def marked(text: str, kept: frozenset[int] = frozenset()) -> tuple[str, list[Cas
     """The text in lower case, and its marks. The words that begin at the characters `kept` stay as they are.
 
     >>> marked("Der NEUE TISCH vom iPhone")
-    ('der neue tisch vom iPhone', [Mark(place=0, piece='<capital>'), Mark(place=3, piece='<upper>'), \
-Mark(place=12, piece='</upper>')])
+    ('der neue tisch vom iPhone', [CaseMark(place=0, piece='<capital>'), CaseMark(place=3, piece='<upper>'), \
+CaseMark(place=12, piece='</upper>')])
     """
     out, marks = list(text), []
     before = [0]

@@ -95,7 +95,7 @@ class FromFiles:
                                  "leave tokenizer.vocab_size out", file=name)  # fmt: skip
 
 
-Size = Annotated[int, Field(ge=5)] | None
+VocabSize = Annotated[int, Field(ge=5)] | None
 
 
 @settings
@@ -110,7 +110,7 @@ class SentencePieceFile(FromFiles):
     model: str  #: File of the SentencePiece model.
     vocab: str | None = None
     """File of a vocabulary beside it: fairseq's dict.txt, Marian's vocab.yml, vocab.json ...; null: the model's own."""
-    vocab_size: Size = None  #: Entries that it has, specials included; need not be given. [tokens]
+    vocab_size: VocabSize = None  #: Entries that it has, specials included; need not be given. [tokens]
     sampling: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Subword regularisation: BPE-dropout rate, or unigram's alpha; 0: off."""
     languages: list[Annotated[str, Field(min_length=1)]] = field(default_factory=list)
@@ -168,7 +168,7 @@ class WhitespaceFile(FromFiles):
 
     type: Literal["whitespace"] = "whitespace"
     vocab: str  #: File of the vocabulary: fairseq's dict.txt, vocab.yml, vocab.json, a token a line ...
-    vocab_size: Size = None  #: Entries that it has, specials included; need not be given. [tokens]
+    vocab_size: VocabSize = None  #: Entries that it has, specials included; need not be given. [tokens]
     user_defined_symbols: Symbols = field(default_factory=list)  #: Further tokens.
 
     def paths(self) -> list[str]:
@@ -212,7 +212,7 @@ class HubFile(FromFiles):
     type: Literal["hub"] = "hub"
     normalizes: ClassVar[bool] = True
     model: str  #: File of the tokenizer.json.
-    vocab_size: Size = None  #: Entries that it has, specials included; need not be given. [tokens]
+    vocab_size: VocabSize = None  #: Entries that it has, specials included; need not be given. [tokens]
     user_defined_symbols: Symbols = field(default_factory=list)
     """Strings such as `<br>` that are a piece of their own wherever a text has them."""
 

@@ -113,9 +113,9 @@ class FramedTokenizer(WrappedTokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         return self.inner.decode(index for index in ids if index not in self._hidden)
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
         first, last = len(self.before), len(ids) - len(self.after)
-        return [*ids[:first], *self.inner.resample(ids[first:last], rng), *ids[last:]]
+        return [*ids[:first], *self.inner.sample_segmentation(ids[first:last], rng), *ids[last:]]
 
     def save(self, directory: Path) -> None:
         self.inner.save(directory)

@@ -64,7 +64,7 @@ class PiecesTokenizer(VocabularyTokenizer):
         text = self._processor.DecodePieces([f"{WORD_START}{UNK_SURFACE}" if p == UNK_SURFACE else p for p in pieces])
         return str(text).replace(WORD_START, " ").strip()
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
         try:
             return self._resampler(ids, rng) if self.sampling else ids
         except KeyError:  # the table lacks a letter of a piece that it has

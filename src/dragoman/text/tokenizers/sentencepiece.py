@@ -163,7 +163,7 @@ class SentencePieceTokenizer(Tokenizer):
         """The score of a piece: for bpe the later it was merged the lower, for unigram its log probability."""
         return float(self._processor.GetScore(index))
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
         return self._resampler(ids, rng) if self.sampling else ids
 
     @functools.cached_property

@@ -239,7 +239,7 @@ class SubwordNmtTokenizer(VocabularyTokenizer):
                        for piece in self.vocabulary.surfaces(ids))  # fmt: skip
         return text.strip(" ")
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
         if not self.sampling:
             return ids
         result: list[int] = []

@@ -24,5 +24,5 @@ class WrappedTokenizer(Tokenizer):
     def id_of(self, piece: str) -> int:
         return self.inner.id_of(piece)
 
-    def resample(self, ids: list[int], rng: random.Random) -> list[int]:
-        return self.inner.resample(ids, rng)
+    def sample_segmentation(self, ids: list[int], rng: random.Random) -> list[int]:
+        return self.inner.sample_segmentation(ids, rng)

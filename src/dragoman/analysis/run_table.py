@@ -34,7 +34,7 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Entry:
-    """A run as the lab book has it: facts of every run, settings by dotted name, and figures of its test sets."""
+    """A run as a row of the table: facts of every run, settings by dotted name, and figures of its test sets."""
 
     path: Path
     facts: dict[str, Cell]
@@ -60,7 +60,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def entries_of(paths: Sequence[Path]) -> list[Entry]:
-    """The lab book's entry of each run. One that cannot be read is told, and left out."""
+    """The table's entry of each run. One that cannot be read is told, and left out."""
     entries = []
     for path in paths:
         try:
@@ -71,7 +71,7 @@ def entries_of(paths: Sequence[Path]) -> list[Entry]:
 
 
 def entry_of(path: Path) -> Entry:
-    """The lab book's entry of a run. Raises DragomanError for one that cannot be read."""
+    """The table's entry of a run. Raises DragomanError for one that cannot be read."""
     settings = _flat(read_yaml(path / CONFIG))
     events = without_repeats(read_events(path / METRICS)) if (path / METRICS).exists() else []
     start, plan = last_event(events, "start"), last_event(events, "plan")
@@ -224,7 +224,7 @@ def as_csv(rows: Sequence[Mapping[str, Cell]]) -> str:
 
 def as_html(rows: Sequence[Mapping[str, Cell]], entries: Sequence[Entry], title: str) -> str:
     """A page whose table is sorted by a click on a heading and filtered by what is typed."""
-    template = (files("dragoman.analysis") / "lab_book.html.j2").read_text(encoding="utf-8")
+    template = (files("dragoman.analysis") / "run_table.html.j2").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     signatures = {name: signature for entry in entries for name, signature in entry.signatures.items()}
     minutes = sum(float(entry.facts["minutes"] or 0) for entry in entries)

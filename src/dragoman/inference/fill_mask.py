@@ -11,7 +11,7 @@ from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import collate_src
 from dragoman.data.documents import LinesCorpusConfig
-from dragoman.data.hidden_tokens import HIDDEN_ID, MASK
+from dragoman.data.masked_tokens import MASK, MASK_ID
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.models.masked_language_model import MaskedLanguageModel, MaskedLanguageModelConfig
@@ -30,8 +30,8 @@ class Guess:
     probability: float
 
 
-class GapFiller:
-    """A masked language model with its tokenizer. `GapFiller.load(run)` makes one."""
+class FillMask:
+    """A masked language model with its tokenizer. `FillMask.load(run)` makes one."""
 
     def __init__(
         self, model: MaskedLanguageModel, tokenizer: Tokenizer, corpus: LinesCorpusConfig, device: torch.device
@@ -40,7 +40,7 @@ class GapFiller:
         self.spelling = spelling_of(corpus)
 
     @classmethod
-    def load(cls, run: str | Path, *, which: str = "best", device: str = "auto") -> "GapFiller":
+    def load(cls, run: str | Path, *, which: str = "best", device: str = "auto") -> "FillMask":
         """The gap filler of a run directory: checkpoint `best`, `last` or a step.
 
         Raises DragomanError when the run is none of a masked language model, or holds no checkpoint that verifies.
@@ -69,12 +69,12 @@ class GapFiller:
             )
         ids: list[int] = []
         for number, part in enumerate(parts):
-            ids += ([HIDDEN_ID] if number else []) + list(self.tokenizer.encode(part))
+            ids += ([MASK_ID] if number else []) + list(self.tokenizer.encode(part))
         if len(ids) > self.corpus.max_tokens:
             raise Error.TOO_LONG(f"{len(ids)} tokens: more than the {self.corpus.max_tokens} that this run reads")
         src, mask = collate_src([ids])
         with torch.inference_mode():
-            logits = self._logits(src, mask)[0, src[0] == HIDDEN_ID]
+            logits = self._logits(src, mask)[0, src[0] == MASK_ID]
         probabilities, best = logits.softmax(dim=-1).topk(min(count, logits.size(-1)), dim=-1)
         return [
             [Guess(piece, p) for piece, p in zip(self.tokenizer.pieces(row), chances, strict=True)]

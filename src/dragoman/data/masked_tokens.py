@@ -13,7 +13,7 @@ from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
 from dragoman.text.tokenizers.base import BOS_ID, SPECIALS
 
-HIDDEN_ID = BOS_ID
+MASK_ID = BOS_ID
 """The id that stands for a hidden token: `<s>`, which no encoder reads otherwise. So the vocabulary stays as it is, and
 a translator can begin with such an encoder."""
 MASK = "<mask>"
@@ -21,7 +21,7 @@ MASK = "<mask>"
 
 
 @settings
-class HidingConfig:
+class MaskingConfig:
     """Which tokens are hidden. Of those that are to be guessed most are hidden, some are shown as they are and some
     are another token, so that the model cannot know which it is asked for."""
 
@@ -36,7 +36,7 @@ class HidingConfig:
 
 
 @dataclass(frozen=True, eq=False)
-class GapBatch(Movable):
+class MaskedLMBatch(Movable):
     """Texts with hidden tokens. `targets` are the tokens as they were, `guessed` is True at those to be guessed."""
 
     ids: Int[Tensor, "batch len"]
@@ -53,7 +53,9 @@ class GapBatch(Movable):
         return len(self.ids)
 
 
-def hide(inputs: TextInputs, rows: IntArray, hiding: HidingConfig, vocab_size: int, seed: int, epoch: int) -> GapBatch:
+def mask_tokens(
+    inputs: TextInputs, rows: IntArray, hiding: MaskingConfig, vocab_size: int, seed: int, epoch: int
+) -> MaskedLMBatch:
     """The texts of some rows with tokens hidden as the key (seed, epoch, row) says.
 
     At least one token of each text is to be guessed; `</s>` and padding never are.
@@ -69,5 +71,5 @@ def hide(inputs: TextInputs, rows: IntArray, hiding: HidingConfig, vocab_size: i
     hidden = guessed & (uniform[:, 1] < hiding.hidden)
     other = guessed & ~hidden & (uniform[:, 1] < hiding.hidden + hiding.random)
     words = len(SPECIALS) + (uniform[:, 2] * (vocab_size - len(SPECIALS))).long()
-    shown = torch.where(other, words, ids.masked_fill(hidden, HIDDEN_ID))
-    return GapBatch(shown, mask, ids, guessed, int(guessed.sum()), int(mask.sum()), np.asarray(rows))
+    shown = torch.where(other, words, ids.masked_fill(hidden, MASK_ID))
+    return MaskedLMBatch(shown, mask, ids, guessed, int(guessed.sum()), int(mask.sum()), np.asarray(rows))

@@ -9,7 +9,7 @@ from dragoman.errors import Error
 from dragoman.progress import say
 from dragoman.quality.external_metrics import MeanMetric, any_metric
 from dragoman.quality.metrics import Metric, unsplit
-from dragoman.quality.output_checks import Finding, check_output, leaks
+from dragoman.quality.output_checks import OutputFault, check_output, leaks
 from dragoman.quality.scores import USUAL, Scores, scores_of
 from dragoman.quality.slices import slices
 from dragoman.quality.test_set import TestSet, read_hypotheses
@@ -18,7 +18,7 @@ from dragoman.text.lines import find, read_lines
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class EvaluationOptions:
     """The settings of judging: metrics, parts of the lines, and whether faults are looked for first.
 
     `resamples`: of the bootstrap by which figures get an interval; 0: none. `training_text`: files of the source side
@@ -33,7 +33,7 @@ class Judging:
     training: Callable[[], Iterable[str] | None] | None = None
     join: bool = False  #: Join the pieces of other systems' output, and of references, first.
 
-    def built(
+    def build_metrics(
         self, tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False, system: str = ""
     ) -> list[Metric]:
         """The metrics. Raises DragomanError for one that is not known or lacks a package: before the long work."""
@@ -44,7 +44,7 @@ class Judging:
             raise Error.CONFLICT(f"`metric` {repeated[0]} twice: one output has one figure of a metric")
         return metrics
 
-    def judge(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
+    def evaluate(self, test: TestSet, hypotheses: Sequence[str], metrics: Sequence[Metric]) -> Scores:
         """The figures of an output. Its faults are said on standard error first: figures may mean nothing then."""
         if self.join:
             references = [list(map(joined, lines)) for lines in test.references]
@@ -57,7 +57,7 @@ class Judging:
             rows |= slices(test, by, self._training_lines())
         return scores_of(test, hypotheses, metrics, rows, tuple(faults), self.resamples)
 
-    def faults(self, test: TestSet, hypotheses: Sequence[str]) -> list[Finding]:
+    def faults(self, test: TestSet, hypotheses: Sequence[str]) -> list[OutputFault]:
         """The faults of an output as a whole, said on standard error too."""
         if not self.checks or not test.references:
             return []
@@ -75,8 +75,8 @@ class Judging:
         return self.training() if self.training is not None else None
 
 
-def judge_files(
-    judging: Judging,
+def evaluate_files(
+    evaluation_options: EvaluationOptions,
     hypotheses: list[Path],
     *,
     sources: list[Path],
@@ -91,10 +91,12 @@ def judge_files(
 
     Raises DragomanError when files do not fit each other.
     """
-    outside = [isinstance(any_metric(text), MeanMetric) for text in judging.metrics or USUAL]
+    outside = [isinstance(any_metric(text), MeanMetric) for text in evaluation_options.metrics or USUAL]
     if not references and not all(outside):
         raise Error.MISSING_OPTION("`hypotheses` needs `ref`, the reference translation of each line")
-    if not sources and not judging.by and not any(outside):  # sacreBLEU's figures, and faults that need no source
+    if (
+        not sources and not evaluation_options.by and not any(outside)
+    ):  # sacreBLEU's figures, and faults that need no source
         sources = references[:: max(1, len(references) // len(hypotheses))]
     if not sources:
         raise Error.MISSING_OPTION("other metrics, and `by`, need `src`, the text that was translated")
@@ -107,8 +109,10 @@ def judge_files(
     lines = [read_hypotheses(path, test) for path, test in zip(hypotheses, tests, strict=True)]
     results = {}
     for path, test, texts in zip(hypotheses, tests, lines, strict=True):
-        metrics = judging.built(test.languages[1], tokenize=tokenize, lowercase=lowercase, system=path.stem)
-        results[test.name] = judging.judge(test, texts, metrics)
+        metrics = evaluation_options.build_metrics(
+            test.languages[1], tokenize=tokenize, lowercase=lowercase, system=path.stem
+        )
+        results[test.name] = evaluation_options.evaluate(test, texts, metrics)
     return results
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.errors import raises_error
 
-from dragoman.analysis.lab_book import as_csv, as_html, as_text, entries_of, find_runs, only, ordered, table
+from dragoman.analysis.run_table import as_csv, as_html, as_text, entries_of, find_runs, only, ordered, table
 from dragoman.config import override
 from dragoman.errors import Error
 from dragoman.export.model_card import card, write_card
