@@ -20,7 +20,7 @@ from markup import LinksOf, agreement, by_links, rows_of
 
 from dragoman.alignment.attention import attention_links_if_any, head_links
 from dragoman.alignment.erasure import erasure_links
-from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
+from dragoman.alignment.lexicon import MAX_PAIRS, WordAligner
 from dragoman.alignment.links import AlignedPair, Links, aligned_pair
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.word_links import with_identical
@@ -32,7 +32,7 @@ from dragoman.text.words import Word, split_words
 def of_lexicon(run: Path) -> LinksOf:
     """Links by a lexicon of the pairs that a run was trained on."""
     pairs = recipes.of_run(run).corpus.train.pairs()  # type: ignore[attr-defined]
-    aligner = WordAligner([(split_words(pair.src), split_words(pair.tgt)) for pair, _ in zip(pairs, range(MOST_PAIRS))])  # noqa: B905
+    aligner = WordAligner([(split_words(pair.src), split_words(pair.tgt)) for pair, _ in zip(pairs, range(MAX_PAIRS))])  # noqa: B905
 
     def texts(text: str, words: Sequence[Word]) -> list[str]:
         return [text[slice(*word)] for word in words]

@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from dragoman.corpora.embedded import sentences
 from dragoman.quality.metrics import metric
-from dragoman.quality.significance import LEVEL, Test, paired_test
+from dragoman.quality.significance import SIGNIFICANCE_LEVEL, Test, paired_test
 from dragoman.quality.test_set import TestSet
 
 LEVELS = {"p": "p", "sacreBLEU bs": "p_sacrebleu_bs", "sacreBLEU ar": "p_sacrebleu_ar"}
@@ -79,7 +79,7 @@ def errors(pool: list[str], draws: int, changed: int, lines: int, seed: int, tri
         references = rng.sample(pool, lines)
         found = tested("bleu", references, *outputs(references, changed, rng), trials=trials)
         for title, name in LEVELS.items():
-            called[title] += getattr(found, name) < LEVEL
+            called[title] += getattr(found, name) < SIGNIFICANCE_LEVEL
     return {title: count / draws for title, count in called.items()}
 
 

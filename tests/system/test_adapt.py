@@ -12,7 +12,7 @@ from dragoman.cli.corrections import read_corrections
 from dragoman.errors import Error
 from dragoman.evaluation.comparison import Compared, Test
 from dragoman.experiments import adapt as adapting
-from dragoman.experiments.adapt import FEWEST, Adaptation, _Given, _refusal
+from dragoman.experiments.adapt import MIN_CORRECTIONS, Adaptation, _Given, _refusal
 from dragoman.experiments.corrections import Corrections
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.serve.corrections import Correction
@@ -77,7 +77,9 @@ def test_bad_corrections_are_refused_and_the_model_put_aside(run: Path, tmp_path
 def test_what_cannot_be_learnt_from_is_told(run: Path, tmp_path: Path) -> None:
     few = written(tmp_path / "few.tsv", pairs()[:5])
     command = f"dragoman datastore {run} {few} -o {run}/corrections"
-    with raises_error(Error.TOO_FEW, f"{FEWEST - 5} more are needed", command, f"--datastore {run}/corrections"):
+    with raises_error(
+        Error.TOO_FEW, f"{MIN_CORRECTIONS - 5} more are needed", command, f"--datastore {run}/corrections"
+    ):
         adapt(run, few, tmp_path / "new")
     (tmp_path / "there").mkdir()
     with raises_error(Error.ALREADY_THERE):

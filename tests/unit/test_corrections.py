@@ -504,7 +504,7 @@ def test_a_memory_follows_any_changes(tmp_path: Path) -> None:
 
 
 def test_a_history_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "HISTORY", 3)
+    monkeypatch.setattr(corrections, "MAX_HISTORY", 3)
     store = Store(tmp_path / "s")
     for row in range(10):
         last = store.corrections.add(HUND._replace(tgt=str(row)), "anna", "own")

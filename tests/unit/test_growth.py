@@ -10,7 +10,7 @@ import pytest
 from dragoman.alignment.links import aligned_pair
 from dragoman.pipeline import splitter as splitter_module
 from dragoman.pipeline.memory import TranslationMemory
-from dragoman.pipeline.splitter import LONGEST, Splitter
+from dragoman.pipeline.splitter import MAX_CHARS, Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.placeholders import MAX_LOST_SPANS, SPANS_AND_CODES, mask_spans, without_spans
@@ -112,8 +112,8 @@ def test_a_very_long_text_is_cut_before_it_is_read(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(splitter_module, "masked", lambda text: (read.append(len(text)), masked(text))[1])
     text = " ".join(f"Das ist Satz {number} von vielen." for number in range(3000))
     pieces = Splitter(LANGUAGES).pieces(text, codes=[5, 50_000])
-    assert max(read) <= LONGEST
+    assert max(read) <= MAX_CHARS
     assert len(pieces) == 3000
     assert all(text[slice(*piece.span)] == piece.text for piece in pieces)
-    solid = "x" * (2 * LONGEST + 5)
+    solid = "x" * (2 * MAX_CHARS + 5)
     assert "".join(piece.text for piece in Splitter(LANGUAGES).pieces(solid)) == solid

@@ -11,7 +11,7 @@ import torch
 from tests.errors import raises_error
 
 from dragoman.config import parse
-from dragoman.data.augment import NUMBERS, AugmentConfig, augment
+from dragoman.data.augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.examples import (
     CropConfig,
     HeldOutSource,
@@ -113,7 +113,9 @@ def test_a_reader_cuts_lowers_and_resamples() -> None:
 
 def test_nothing_to_augment_changes_nothing() -> None:
     images = torch.rand(3, 1, 9, 9)
-    torch.testing.assert_close(augment(images, torch.rand(3, NUMBERS), STILL), images, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        augment(images, torch.rand(3, RANDOM_NUMBERS_PER_IMAGE), STILL), images, atol=1e-5, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_nothing_to_augment_changes_nothing() -> None:
 def test_augment_turns_and_shifts(change: dict[str, float], number: int, expected: Any) -> None:
     """The most that is allowed, in one respect, equals what whole pixels give."""
     images = torch.rand(1, 1, 8, 8)
-    uniform = torch.full((1, NUMBERS), 0.5)
+    uniform = torch.full((1, RANDOM_NUMBERS_PER_IMAGE), 0.5)
     uniform[0, number] = 1.0
     config = AugmentConfig(**{"degrees": 0, "zoom": 0, "shift": 0, "bend": 0, **change})
     torch.testing.assert_close(augment(images, uniform, config), expected(images), atol=1e-4, rtol=1e-4)
@@ -136,7 +138,7 @@ def test_augment_turns_and_shifts(change: dict[str, float], number: int, expecte
 def test_bending_moves_parts_by_at_most_so_many_pixels() -> None:
     torch.manual_seed(1)
     ramp = torch.arange(16.0).expand(1, 1, 16, 16)
-    moved = augment(ramp, torch.rand(1, NUMBERS), AugmentConfig(degrees=0, zoom=0, shift=0, bend=1.5))
+    moved = augment(ramp, torch.rand(1, RANDOM_NUMBERS_PER_IMAGE), AugmentConfig(degrees=0, zoom=0, shift=0, bend=1.5))
     change = (moved - ramp)[..., 3:-3, 3:-3]  # beyond the edges there is nothing
     assert change.abs().max() < 1.5 * 1.3  # the interpolation overshoots a little
     assert change.abs().max() > 0.1

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 from tests.errors import raises_error
 
-from dragoman.analysis.lengths import FEW, Result, bleu_by_length, lengths_figure, lengths_table
+from dragoman.analysis.lengths import FEW_SENTENCES, Result, bleu_by_length, lengths_figure, lengths_table
 from dragoman.errors import Error
 
 REFERENCES = [f"the {'very ' * n}small dog number {n} runs through the grass ." for n in range(40)]
@@ -72,4 +72,4 @@ def test_table_and_figure() -> None:
     assert [tick.get_text() for tick in below.get_xticklabels()] == ["1–10", "11+"]
     hollow = [line.get_markerfacecolor() == "white" for line in above.get_lines() if len(line.get_xdata()) == 1]
     assert hollow == [True, False] * 2
-    assert str(FEW) in above.get_title(loc="right")
+    assert str(FEW_SENTENCES) in above.get_title(loc="right")

@@ -104,7 +104,7 @@ def test_orders_of_another_corpus_are_not_taken(
     recipe: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of as many rows, but other lengths: batches cut by the old orders would be too large."""
-    monkeypatch.setattr(batching, "ON_DISK", 0)
+    monkeypatch.setattr(batching, "MIN_ROWS_ON_DISK", 0)
     source = Path(recipe["corpus"]["train"]["src"])
     for times in (1, 3):
         lines = source.read_text().splitlines()

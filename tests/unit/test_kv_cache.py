@@ -7,7 +7,7 @@ import torch
 
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import KVCache
-from dragoman.nn.kv_cache import BLOCK, MAX_SHARING, SharedKVCache
+from dragoman.nn.kv_cache import GROWTH_STEPS, MAX_SHARING, SharedKVCache
 
 VOCAB = 23
 SMALL = {"d_model": 16, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers": 2}
@@ -37,10 +37,10 @@ def test_a_search_with_either_cache_sees_the_same(variant: dict[str, Any]) -> No
     model, rng = build(variant), torch.Generator().manual_seed(2)
     plain, shared = both_states(model)
     sentences, beam = 3, 1
-    for step in range(BLOCK + 6):
+    for step in range(GROWTH_STEPS + 6):
         if step == 2:  # three sentences with a beam of 1 become three with a beam of 4
             beam, rows = 4, torch.arange(3).repeat_interleave(4)
-        elif step == BLOCK + 2:  # the middle one is done
+        elif step == GROWTH_STEPS + 2:  # the middle one is done
             sentences, rows = 2, torch.tensor([3, 2, 1, 1, 8, 9, 8, 11])
         else:
             places = torch.randint(0, beam, (sentences, beam), generator=rng)
@@ -49,7 +49,7 @@ def test_a_search_with_either_cache_sees_the_same(variant: dict[str, Any]) -> No
         prev = torch.randint(4, VOCAB, (sentences * beam,), generator=rng)
         (expected, plain), (found, shared) = model.decode_step(prev, plain), model.decode_step(prev, shared)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    assert shared.past[0].length == plain.past[0].length == BLOCK + 6
+    assert shared.past[0].length == plain.past[0].length == GROWTH_STEPS + 6
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.languages import identification
-from dragoman.languages.identification import LOOKED_AT, likely_languages, other_language, sample, source_language
+from dragoman.languages.identification import SAMPLE_LETTERS, likely_languages, other_language, sample, source_language
 
 TEN = ("cs", "de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru")
 TWO_WORDS = {
@@ -114,7 +114,7 @@ def test_little_of_a_long_text_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(128):
         source_language("Der Mann schläft. " * 300, ["de"], "en")
     assert len(letters) == 128
-    assert max(letters) <= sum(LOOKED_AT) + 3
+    assert max(letters) <= sum(SAMPLE_LETTERS) + 3
     assert sample("Anfang " + "x" * 5000).startswith("Anfang")
 
 

@@ -14,7 +14,14 @@ import pytest
 from rapidfuzz import fuzz
 from tests.errors import raises_error
 
-from dragoman.alignment.learnt_memory import ALIKE, LEAST, LEXICON, links_of_run, marked, with_match
+from dragoman.alignment.learnt_memory import (
+    LEXICON,
+    MAX_TRAINED_SIMILARITY,
+    MIN_SIMILARITY,
+    links_of_run,
+    marked,
+    with_match,
+)
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.links import AlignedPair
 from dragoman.decoding.search import DecodingConfig, Hypothesis
@@ -118,7 +125,7 @@ def test_training_matches_are_of_all_classes_and_never_the_pair_itself(aligner: 
             found = matches(src, random.Random(seed + hash(len(src))))
             if found is not None:
                 similarity = fuzz.ratio(src, found.lower()) / 100
-                assert 0.3 <= similarity < ALIKE
+                assert 0.3 <= similarity < MAX_TRAINED_SIMILARITY
                 assert found.lower() != src
                 classes[sum(similarity < bound for bound in BOUNDS)] += 1
     assert max(classes.values()) < 0.4 * classes.total(), classes
@@ -342,7 +349,7 @@ LONG = " ".join(f"word{number}" for number in range(120))
     ],
 )  # fmt: skip
 def test_percentages_of_public_reports(entry: str, text: str, expected: int | None) -> None:
-    found = memory_of((entry, "x"), name="m").like(text, 1, LEAST)
+    found = memory_of((entry, "x"), name="m").like(text, 1, MIN_SIMILARITY)
     assert [str(match) for match in found] == ([] if expected is None else [f"{expected} %, m: {entry}"])
 
 
@@ -350,7 +357,7 @@ def test_what_has_nothing_but_its_tags_in_common_is_no_match(door: Door) -> None
     """Also: mozilla/pontoon issue 3730, a text of many tags that was offered another one of many tags."""
     memory = memory_of(("<h1>We're sorry</h1> <p>The page or file you requested <b>was not found</b>.</p>", "x"))
     text = "<h1>A VPN</h1> <p>hides <b>your</b> address.</p>"
-    assert memory.like(text, 1, LEAST)
+    assert memory.like(text, 1, MIN_SIMILARITY)
     assert replace(door.pipeline, memory=memory).texts([text]) == door.pipeline.texts([text])
     [one] = replace(door.pipeline, memory=memory_of(("<b>close</b> it now", "x"))).texts(["<b>close</b> it"])
     assert WarningKind.LIKE_MEMORY in [note.kind for note in one.best.warnings]

@@ -245,7 +245,7 @@ PAIRS = [
 
 @pytest.fixture
 def annotator(monkeypatch: pytest.MonkeyPatch) -> Annotator:
-    monkeypatch.setattr(annotated_terms, "COMMON", 0.35)
+    monkeypatch.setattr(annotated_terms, "STOP_WORD_SHARE", 0.35)
     return Annotator.of_pairs(TextAugmentConfig(terms=1.0), PAIRS, "de")
 
 

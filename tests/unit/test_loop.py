@@ -493,13 +493,13 @@ def test_a_loss_that_is_no_number_is_none_at_any_scale(trainer: Make, tmp_path: 
     one = trainer(tmp_path / "b", Regression(on_loss=lambda loss: loss * 1e30), precision="float16", max_steps=60)
     with raises_error(Error.DIVERGED):
         one.train()
-    assert one.state.loss_scale.value == loss_scale.LEAST
+    assert one.state.loss_scale.value == loss_scale.MIN_SCALE
     assert one.state.loss_scale.overflows == 17
 
 
 def test_the_scale_moves_as_that_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss_scale, "GROWTH_INTERVAL", 3)
-    theirs = torch.amp.GradScaler("cpu", init_scale=loss_scale.INITIAL, growth_interval=3)
+    theirs = torch.amp.GradScaler("cpu", init_scale=loss_scale.INITIAL_SCALE, growth_interval=3)
     ours, weight = loss_scale.LossScale.of("float16"), nn.Parameter(torch.ones(1))
     optimizer = torch.optim.SGD([weight], lr=0.0)
     for number in random.Random(1).choices([1.0, math.inf, math.nan], [8, 1, 1], k=200):
@@ -511,7 +511,7 @@ def test_the_scale_moves_as_that_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> 
         else:
             assert ours.overflowed()
         assert ours.value == theirs.get_scale()
-        ours.value = max(ours.value, 4 * loss_scale.LEAST)
+        ours.value = max(ours.value, 4 * loss_scale.MIN_SCALE)
         theirs.update(ours.value)
 
 

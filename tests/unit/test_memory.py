@@ -78,7 +78,7 @@ def test_like_entries_are_those_that_a_comparison_with_all_finds() -> None:
 
 
 def test_entries_come_and_go_as_if_the_memory_were_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.pipeline.memory._RECENT", 20)
+    monkeypatch.setattr("dragoman.pipeline.memory._MAX_UNINDEXED", 20)
     rng = random.Random(2)
     texts = [f"{rng.choice('abcde')} {rng.choice('fghij')} {rng.choice('klmno')} {row % 7}" for row in range(300)]
     memory, pairs = TranslationMemory([]), dict[str, str]()

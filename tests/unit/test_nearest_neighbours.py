@@ -22,7 +22,7 @@ from dragoman.experiments.datastore import make_datastore
 from dragoman.inference import nearest_neighbours
 from dragoman.inference.loading import build_model
 from dragoman.inference.nearest_neighbours import (
-    OWN,
+    OWN_TOKEN,
     NearestNeighbours,
     build,
     load,
@@ -93,8 +93,8 @@ def test_of_corrections_the_weight_falls_with_the_distance_and_their_own_words_c
     plain = build(translator.model, pairs, "digest")
     output, keys = translator.model.output, torch.from_numpy(store.index.reconstruct_n(0, store.index.ntotal))
     said = output(keys).argmax(dim=-1).numpy()
-    assert (store.tokens == np.where(said == plain.tokens, OWN, plain.tokens)).all()
-    place = int(np.flatnonzero(store.tokens != OWN)[0])
+    assert (store.tokens == np.where(said == plain.tokens, OWN_TOKEN, plain.tokens)).all()
+    place = int(np.flatnonzero(store.tokens != OWN_TOKEN)[0])
     others = ((keys - keys[place]) ** 2).sum(dim=1)
     others[place] = torch.inf
     reach = float(others.min()) / 4
@@ -106,10 +106,10 @@ def test_of_corrections_the_weight_falls_with_the_distance_and_their_own_words_c
     right[:, store.tokens[place]] = 1
     for row, weight in enumerate((0.8, 0.8 * 0.75, 0.0)):
         torch.testing.assert_close(mixed[row], (1 - weight) * own[row] + weight * right[row])
-    half = replace(asked, tokens=np.full_like(asked.tokens, OWN))  # nothing was corrected
+    half = replace(asked, tokens=np.full_like(asked.tokens, OWN_TOKEN))  # nothing was corrected
     torch.testing.assert_close(NearestNeighbours(output, half)(hidden).softmax(-1), own)
     most = replace(asked, config=replace(asked.config, k=3, temperature=1e3, reach=1e9))
-    most = replace(most, tokens=np.where(np.arange(len(plain.tokens)) == place, most.tokens, OWN))
+    most = replace(most, tokens=np.where(np.arange(len(plain.tokens)) == place, most.tokens, OWN_TOKEN))
     mixed = NearestNeighbours(output, most)(hidden).softmax(-1).detach()
     torch.testing.assert_close(mixed[1], own[1])  # two of three are the model's
     assert mixed[0, most.tokens[place]] > 0.75  # but what is the same counts alone
@@ -138,7 +138,7 @@ def test_a_correction_is_looked_up_among_the_others_alone(translator):
 @pytest.mark.parametrize("exact", [True, False])
 def test_neighbours_in_a_batch_do_not_change_a_translation(translator, monkeypatch, exact):
     if not exact:
-        monkeypatch.setattr(nearest_neighbours, "EXACT", 10)
+        monkeypatch.setattr(nearest_neighbours, "MAX_KEYS_SEARCHED_EXACTLY", 10)
     pairs = [(f"{LINES[a % 4]} {LINES[b]}"[:30], f"{TARGETS[b]} {TARGETS[a % 4]}") for a in range(25) for b in range(4)]
     store = build(translator.model, ids(translator, pairs), "digest")
     asked = with_datastores(translator, {0: replace(store, config=replace(store.config, temperature=1.0, weight=0.5))})

@@ -38,8 +38,8 @@ def expected(src: np.ndarray, tgt: np.ndarray, epoch: int, cuts: int) -> tuple[n
 def test_blocks_give_the_order_of_one_sort(
     block: int, on_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_order, "BLOCK", block)
-    monkeypatch.setattr(batching, "ON_DISK", 0 if on_disk else 10**9)
+    monkeypatch.setattr(row_order, "ROWS_PER_BLOCK", block)
+    monkeypatch.setattr(batching, "MIN_ROWS_ON_DISK", 0 if on_disk else 10**9)
     src, tgt = lengths(3000)
     for name, side in (("src", src), ("tgt", tgt)):
         np.concatenate([[0], np.cumsum(side)]).astype(np.int64).tofile(tmp_path / name)
@@ -71,7 +71,7 @@ def test_blocks_give_the_order_of_one_sort(
 def test_an_epoch_that_is_over_is_dropped_and_one_that_is_there_is_not_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batching, "ON_DISK", 0)
+    monkeypatch.setattr(batching, "MIN_ROWS_ON_DISK", 0)
     src, tgt = lengths(500)
 
     def plan() -> BatchPlan:
@@ -88,7 +88,7 @@ def test_an_epoch_that_is_over_is_dropped_and_one_that_is_there_is_not_made_agai
 
 
 def make(folder: Path) -> list[int]:
-    batching.ON_DISK = 0
+    batching.MIN_ROWS_ON_DISK = 0
     plan = BatchPlan(*lengths(20000), batch_tokens=BATCH_TOKENS, seed=1, folder=folder)
     return [int(row) for row in plan.step(0, 0)[0]]
 

@@ -64,7 +64,7 @@ def test_what_is_kept_and_why_the_rest_is_not(source, tmp_path):
 
 def test_a_very_large_corpus_is_read_instead_of_mapped_and_is_the_same(source, tmp_path, monkeypatch):
     mapped, _ = run(source, tmp_path / "ids")
-    monkeypatch.setattr(store, "ON_DISK", 10)
+    monkeypatch.setattr(store, "MIN_ROWS_ON_DISK", 10)
     read, _ = run(source, tmp_path / "ids")
     assert contents(read) == contents(mapped)
     assert read.src_lengths[:].tolist() == mapped.src_lengths.tolist()
@@ -362,7 +362,7 @@ def test_another_corpus_does_not_go_on_from_what_is_left(source, tmp_path, monke
 def test_a_large_file_is_hashed_once(tmp_path, monkeypatch):
     from dragoman.text.sources import base, digests
 
-    monkeypatch.setattr(digests, "LARGE", 10)
+    monkeypatch.setattr(digests, "LARGE_FILE_BYTES", 10)
     monkeypatch.setattr(digests, "_known", {})
     path = tmp_path / "a.txt"
     path.write_text("some words of a file\n")

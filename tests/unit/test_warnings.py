@@ -179,7 +179,7 @@ def test_utilities_are_those_of_sacrebleu(utility: str, metric: CHRF | BLEU) -> 
 def test_n_grams_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["abcabc", "cab", "bca", "", "zz"]
     shared, totals = mbr.overlaps(texts)
-    monkeypatch.setattr(mbr, "BLOCK", 2)
+    monkeypatch.setattr(mbr, "NGRAMS_AT_ONCE", 2)
     assert all(map(np.array_equal, mbr.overlaps(texts), (shared, totals)))
     assert mbr.overlaps(["", ""])[0].tolist() == [[0, 0], [0, 0]]
 

@@ -18,7 +18,7 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Ids
 from dragoman.text.tokenizers.base import UNK_ID
 
-SURE = 1.0
+SURE_LINK_LOSS_NATS = 1.0
 """A word that loses so much (nats) has more than half of a sure link."""
 
 PAIRS_AT_A_TIME = 128
@@ -89,5 +89,5 @@ def _links_of(losses: np.ndarray) -> Links:
     losses = np.clip(losses - others, 0, None)
     mutual = losses * losses / np.maximum(losses.sum(axis=0, keepdims=True), 1e-9)
     rows = mutual / np.maximum(mutual.sum(axis=1, keepdims=True), 1e-9)
-    links: Links = rows * (1 - np.exp(-losses.max(axis=1, keepdims=True) / SURE))
+    links: Links = rows * (1 - np.exp(-losses.max(axis=1, keepdims=True) / SURE_LINK_LOSS_NATS))
     return links

@@ -19,9 +19,9 @@ from dragoman.runs.atomic_io import replace_bytes
 from dragoman.text.annotations import END_OF_OTHER, MEMORY, OTHER, Placed, with_pieces
 from dragoman.text.words import words
 
-LEAST = 0.5
+MIN_SIMILARITY = 0.5
 """The least similarity of a match."""
-ALIKE = 0.99
+MAX_TRAINED_SIMILARITY = 0.99
 """Matches of at least this similarity are left out of training: they say what the reference says."""
 LEXICON = "lexicon.safetensors"
 """The file of a run with the word links that its training pairs were marked by."""

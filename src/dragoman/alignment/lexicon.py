@@ -18,23 +18,23 @@ from dragoman.text.words import folded
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
-ROUNDS = 4
-FEWEST = 2
+EM_ROUNDS = 4
+MIN_SENTENCES = 2
 """Sentences that a word must be in for anything to be said of it."""
 
-KEPT = 0.01
+MIN_SAVED_PROBABILITY = 0.01
 """The least probability that is kept in a file."""
 
-MOST_PAIRS = 100_000
+MAX_PAIRS = 100_000
 """Pairs that an aligner learns its lexicons from, at most: all their words beside each other are held in memory."""
-TENSION, NULL, SURE = 4.0, 0.08, 0.2
+DIAGONAL_TENSION, NULL_WORD_SHARE, MIN_LINK_POSTERIOR = 4.0, 0.08, 0.2
 """Sharpness of the diagonal, share of the null word, and least posterior of a link: by the code pairs of LibreOffice's
-help (docs/log.md)."""
+help (benchmarks/log/2026-11.md, "2026-11-29: guided alignment, and capitals as tokens")."""
 _NULL = ""
 
 
 def translation_probabilities(
-    pairs: Iterable[tuple[IntArray, IntArray]], tgt_size: int, rounds: int = ROUNDS
+    pairs: Iterable[tuple[IntArray, IntArray]], tgt_size: int, rounds: int = EM_ROUNDS
 ) -> tuple[IntArray, IntArray, np.ndarray[Any, np.dtype[np.float64]]]:
     """(source id, target id, probability of the target given the source) of each two that stand in a pair, in order of
     both. `pairs` are (source ids, target ids); target ids are below `tgt_size`.
@@ -93,7 +93,7 @@ class Lexicon:
 
     def arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         """The lexicon for a file, without what is improbable: arrays whose names begin with `name`."""
-        probable = self._probability >= KEPT
+        probable = self._probability >= MIN_SAVED_PROBABILITY
         texts = ("\n".join(side).encode() for side in (self._src, self._tgt))
         src, tgt = (np.frombuffer(text, np.uint8) for text in texts)
         values = self._keys[probable], self._probability[probable].astype(np.float32), self._seen
@@ -132,7 +132,7 @@ class Lexicon:
     def unsupported(self, source: str, words: Sequence[str], least: float) -> list[str]:
         """The words that no source word makes as probable as `least`; those that are hardly known are left out."""
         present = set(folded(source))
-        known = [word for word in words if self.frequency(word) >= FEWEST]
+        known = [word for word in words if self.frequency(word) >= MIN_SENTENCES]
         return [word for word in known if all(self.probability(src, word) < least for src in present)]
 
 
@@ -148,7 +148,7 @@ class WordAligner:
     """
 
     def __init__(self, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
-        pairs = pairs[:MOST_PAIRS]
+        pairs = pairs[:MAX_PAIRS]
         self._to_tgt = Lexicon.of_words([([_NULL, *_lower(src)], _lower(tgt)) for src, tgt in pairs])
         self._to_src = Lexicon.of_words([([_NULL, *_lower(tgt)], _lower(src)) for src, tgt in pairs])
 
@@ -178,7 +178,7 @@ class WordAligner:
         backward = _posterior(self._to_src, tgt, src).T
         agreed = 2 * forward * backward / np.maximum(forward + backward, 1e-12)
         best = (agreed == agreed.max(axis=1, keepdims=True)) | (agreed == agreed.max(axis=0, keepdims=True))
-        return [(int(column), int(row)) for row, column in np.argwhere(best & (agreed >= SURE))]
+        return [(int(column), int(row)) for row, column in np.argwhere(best & (agreed >= MIN_LINK_POSTERIOR))]
 
 
 def _arrays(name: str) -> list[str]:
@@ -189,9 +189,9 @@ def _posterior(lexicon: Lexicon, src: Sequence[str], tgt: Sequence[str]) -> np.n
     """Probability that each target word comes from each source word, (target words, source words)."""
     table = lexicon.probabilities([_NULL, *src], tgt)
     at_src, at_tgt = (np.arange(1, len(words) + 1) / len(words) for words in (src, tgt))
-    near = np.exp(-TENSION * np.abs(at_tgt[:, None] - at_src[None]))
+    near = np.exp(-DIAGONAL_TENSION * np.abs(at_tgt[:, None] - at_src[None]))
     table[:, 1:] *= near / near.sum(axis=1, keepdims=True)
-    table[:, 0] *= NULL
+    table[:, 0] *= NULL_WORD_SHARE
     return table[:, 1:] / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
 
 

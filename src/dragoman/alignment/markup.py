@@ -21,22 +21,22 @@ from dragoman.text.segment import Span
 from dragoman.text.words import CLOSING as MARKS_CLOSING
 from dragoman.text.words import OPENING, Word, borders, is_letter
 
-FIRST = 0xE100
+FIRST_PROTECTED = 0xE100
 """The first character that stands for protected content: private use, so that no text has it."""
 MAX_PROTECTED = 6144
-PROTECTED = re.compile(f"[{chr(FIRST)}-{chr(FIRST + MAX_PROTECTED - 1)}]+")
+PROTECTED = re.compile(f"[{chr(FIRST_PROTECTED)}-{chr(FIRST_PROTECTED + MAX_PROTECTED - 1)}]+")
 
-OTHERS = 0.5
+UNLINKED_TO_PAIR_COST = 0.5
 """Cost of a target word that has no link to a pair's words, beside the gain of 1 of one that has nothing else."""
 
-NOTHING = 0.1
+UNLINKED_COST = 0.1
 """Cost of a target word that has hardly any link."""
 
-OTHER_LENGTH = 0.5
+LENGTH_RATIO_COST = 0.5
 """Cost of a window that is e times as long as its pair, or as short. It keeps words out that are there by chance, and
 keeps those together that have weak links."""
 
-TAKEN = -1e6
+TAKEN_WORD_GAIN = -1e6
 """Gain of a target word that another pair is around: no window goes over it."""
 
 CLOSING, _OPENING = (*MARKS_CLOSING, "%"), tuple(OPENING)
@@ -47,7 +47,7 @@ _MARKS = "".join(mark for mark in MARKS_CLOSING if mark not in ")]}»”…") + 
 
 def is_protected(char: str) -> bool:
     """True for a character that stands for a protected piece."""
-    return FIRST <= ord(char) < FIRST + MAX_PROTECTED
+    return FIRST_PROTECTED <= ord(char) < FIRST_PROTECTED + MAX_PROTECTED
 
 
 def text_and_codes(items: Sequence[Item]) -> tuple[str, list[tuple[int, Code]], list[str]]:
@@ -72,11 +72,11 @@ def text_and_codes(items: Sequence[Item]) -> tuple[str, list[tuple[int, Code]], 
             for char in item:
                 if is_protected(char):
                     protected.append(char)
-                    text += chr(FIRST + len(protected) - 1)
+                    text += chr(FIRST_PROTECTED + len(protected) - 1)
                 else:
                     text += char
         elif item.kind == "protected" and len(protected) < MAX_PROTECTED:
-            text += chr(FIRST + len(protected))
+            text += chr(FIRST_PROTECTED + len(protected))
             protected.append(item.raw)
         else:
             codes.append((len(text), item))
@@ -92,8 +92,8 @@ def unprotected(items: Sequence[Item], protected: Sequence[str]) -> list[Item]:
             out.append(item)
             continue
         for piece in pattern.split(item):
-            if len(piece) == 1 and FIRST <= ord(piece) < FIRST + len(protected):
-                raw = protected[ord(piece) - FIRST]
+            if len(piece) == 1 and FIRST_PROTECTED <= ord(piece) < FIRST_PROTECTED + len(protected):
+                raw = protected[ord(piece) - FIRST_PROTECTED]
                 out.append(raw if len(raw) == 1 else Code(raw, "protected"))
             elif piece:
                 out.append(piece)
@@ -452,10 +452,10 @@ class _Placement:
             return [(first, first)] * len(inside)
         links = self.links[first:last]
         mass = np.stack([links[:, list(group)].sum(axis=1) for group in inside])  # (groups, words)
-        gains = mass - OTHERS * (links.sum(axis=1) - mass) - NOTHING
+        gains = mass - UNLINKED_TO_PAIR_COST * (links.sum(axis=1) - mass) - UNLINKED_COST
         # A word that has more links to another group costs as much as one without any link to this group.
         is_best = mass.argmax(axis=0) == np.arange(len(inside))[:, None]
-        gains = np.where(is_best | (mass == 0), gains, -OTHERS)
+        gains = np.where(is_best | (mass == 0), gains, -UNLINKED_TO_PAIR_COST)
         free = np.ones(count, dtype=bool)
         windows: dict[int, tuple[int, int]] = {}
         for group, (begin, stop) in whole.items():
@@ -466,9 +466,9 @@ class _Placement:
         is_mark = np.array([_is_mark(self.tgt, word) for word in self.tgt_words[first:last]])
         of_marks = [all(_is_mark(self.src, self.src_words[word]) for word in group) for group in inside]
         for group in surest:
-            window = _best_window(np.where(free, gains[group], TAKEN), len(inside[group]))
+            window = _best_window(np.where(free, gains[group], TAKEN_WORD_GAIN), len(inside[group]))
             if window is not None and not of_marks[group] and is_mark[slice(*window)].all():
-                window = _best_window(np.where(free & ~is_mark, gains[group], TAKEN), len(inside[group]))
+                window = _best_window(np.where(free & ~is_mark, gains[group], TAKEN_WORD_GAIN), len(inside[group]))
             if window is not None:
                 windows[group] = window
                 free[slice(*window)] = False
@@ -588,7 +588,7 @@ def _best_window(gains: np.ndarray, length: int) -> tuple[int, int] | None:
         return None
     first, last = max(int(gaining[0]) - length, 0), min(int(gaining[-1]) + length + 1, len(gains))
     sums = np.concatenate([[0.0], np.cumsum(gains[first:last])])
-    costs = OTHER_LENGTH * np.abs(np.log(np.arange(1, last - first + 1) / length))
+    costs = LENGTH_RATIO_COST * np.abs(np.log(np.arange(1, last - first + 1) / length))
     best, window = -np.inf, None
     for begin in range(last - first):
         stop = begin + 1 + int(np.argmax(sums[begin + 1 :] - costs[: last - first - begin]))

@@ -35,24 +35,25 @@ from dragoman.text.learnt_terms import annotated, inflected
 from dragoman.text.lookup import words_like
 from dragoman.text.words import MARKS, Word, borders, is_letter
 
-# All in nats, tuned on the terms of LibreOffice's help (docs/log.md).
-RENDERED = 0.8
+# Tuned on the terms of LibreOffice's help: benchmarks/log/2026-11.md, "2026-11-25: a glossary's term in the place of its
+# word".
+MIN_TERM_LOSS_NATS = 0.8
 """A word is a term's if it loses so much without it; if no word does, the translation has left the term out."""
-LEFTOVER, GAIN = 1.5, 4.5
+MIN_NEIGHBOUR_LOSS_NATS, MIN_SENTENCE_GAIN_NATS = 1.5, 4.5
 """A neighbour goes as well if it loses so much without the term, and the sentence gains so much without it."""
-PER_LETTER = 2.0
+MIN_LETTER_COST_NATS = 2.0
 """A letter of a script without spaces goes if it costs more than this without the term."""
-NEIGHBOURS = 3
+MAX_NEIGHBOURS = 3
 """Neighbours that may go, at most."""
 MAX_TERM_TOKENS = 48
 """Tokens of terms that are searched for together, at most: such a search keeps two hypotheses for each token."""
 LONGEST_TOKEN = 12
 """Letters of a token in which the part that is a term's is looked for: each of its parts is tried."""
-SHORT = 4
+SHORT_WORD_LETTERS = 4
 """A word of fewer letters may be an article or a preposition, which stands by a term's word and is none."""
-ATTENDING = 0.3
+MIN_TERM_ATTENTION = 0.3
 """The least attention to a term of a word that is sure without it, if it attends to another word more."""
-ATTENDED = 0.4
+MIN_ATTENTION_RATIO = 0.4
 """A neighbour on the right goes if its attention to the term is this much of its attention to any other word. One on
 the left has to attend to the term most."""
 
@@ -340,7 +341,7 @@ class _Placing:
         words = [word for _, word in losses]
         values = np.maximum([loss for loss, _ in losses], 0.0)
         attention = self._attention(row, words)
-        if values.max() < RENDERED:
+        if values.max() < MIN_TERM_LOSS_NATS:
             return None if attention is None else self._attending(words, *attention)
         # Where a model has attention, that has a say, too.
         best = int((values if attention is None else values * attention[0][:, attention[1]]).argmax())
@@ -349,7 +350,7 @@ class _Placing:
             end = words[best].end
             for loss, other in zip(values[best + 1 : best + 3], words[best + 1 : best + 3], strict=True):
                 close = re.fullmatch(rf"[\w{MARKS} ]+", row.placed.text[end : other.start])
-                if close and loss >= RENDERED and not self._is_short(other):
+                if close and loss >= MIN_TERM_LOSS_NATS and not self._is_short(other):
                     return other
         return words[best]
 
@@ -362,7 +363,7 @@ class _Placing:
         if int(weights[best].argmax()) == term:
             return words[best]
         best = int((weights[:, term] * [not self._is_short(word) for word in words]).argmax())
-        return words[best] if weights[best, term] >= ATTENDING else None
+        return words[best] if weights[best, term] >= MIN_TERM_ATTENTION else None
 
     def _attention(self, row: _Row, words: Sequence[Word]) -> tuple[np.ndarray, int] | None:
         """The links by attention of words of a translation, and the column of the term; None: there is no attention."""
@@ -384,13 +385,15 @@ class _Placing:
         parts = [Word(start, end) for start in ends for end in ends if start < end]
         texts = [_replaced(row.placed, part, row.term.target, self.language).text for part in parts]
         values = self._log_probs([(row.erased, text) for text in texts])
-        worth = [value - PER_LETTER * (part.end - part.start) for value, part in zip(values, parts, strict=True)]
+        worth = [
+            value - MIN_LETTER_COST_NATS * (part.end - part.start) for value, part in zip(values, parts, strict=True)
+        ]
         return parts[worth.index(max(worth))]
 
     def _absorb(self, rows: Sequence[_Row]) -> list[_Row]:
         """The rows without the neighbours of their last term that were a part of what it has replaced."""
         rows, work = list(rows), list(range(len(rows)))
-        for _ in range(NEIGHBOURS):
+        for _ in range(MAX_NEIGHBOURS):
             losses = self._losses([rows[number] for number in work])
             candidates = [
                 (number, *candidate)
@@ -402,7 +405,9 @@ class _Placing:
             best: dict[int, tuple[float, Placed]] = {}
             for (number, is_short, placed), gain, full in zip(candidates, gains, full_gains, strict=True):
                 # An article has to be superfluous beside the whole source as well.
-                if gain >= max(GAIN, best[number][0] if number in best else GAIN) and not (is_short and full < 0):
+                if gain >= max(
+                    MIN_SENTENCE_GAIN_NATS, best[number][0] if number in best else MIN_SENTENCE_GAIN_NATS
+                ) and not (is_short and full < 0):
                     best[number] = gain, placed
             for number, (_, placed) in best.items():
                 rows[number] = rows[number]._replace(placed=placed)
@@ -418,11 +423,11 @@ class _Placing:
             first, second = (word, term) if is_left else (term, word)
             is_short = self._is_short(word)
             is_beside = text[first.end : second.start].strip() in ("", "'", "’")
-            if loss < LEFTOVER or (is_left and is_short) or not is_beside:
+            if loss < MIN_NEIGHBOUR_LOSS_NATS or (is_left and is_short) or not is_beside:
                 continue
             attention = self._attention(row, [word])
             share = 1.0 if attention is None else attention[0][0][attention[1]] / attention[0][0].max()
-            if share >= (1.0 if is_left else ATTENDED):
+            if share >= (1.0 if is_left else MIN_ATTENTION_RATIO):
                 kept = row.placed._replace(spans=row.placed.spans[:-1])
                 yield (
                     is_short,
@@ -462,7 +467,7 @@ class _Placing:
         return losses
 
     def _is_short(self, word: Word) -> bool:
-        return word.end - word.start < (SHORT if self.has_spaces else 2)
+        return word.end - word.start < (SHORT_WORD_LETTERS if self.has_spaces else 2)
 
     def _free_words(self, placed: Placed) -> list[Word]:
         """The words of a translation that are in no term."""

@@ -13,7 +13,7 @@ from dragoman.runs import atomic_io
 from dragoman.text.conflicts import RULE
 
 PAGE = "files.html"
-SHOWN = 500
+MAX_TABLE_ROWS = 500
 """Rows of the table of files; the record has all of them."""
 
 
@@ -46,8 +46,8 @@ def _view(record: dict[str, Any]) -> dict[str, Any]:
         ],
         "table": LEFT_OUT,
         "kinds": _kinds(read),
-        "files": [(file, _left_out(file)) for file in largest[:SHOWN]],
-        "more": len(largest) - SHOWN,
+        "files": [(file, _left_out(file)) for file in largest[:MAX_TABLE_ROWS]],
+        "more": len(largest) - MAX_TABLE_ROWS,
         "unread": sorted(unread.items(), key=lambda item: -len(item[1])),
     }
 

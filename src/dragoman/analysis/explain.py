@@ -34,7 +34,7 @@ from dragoman.nn.ssru import SSRU
 from dragoman.runs import atomic_io
 from dragoman.version import __version__
 
-TOP = 10
+NUM_NEXT_TOKENS = 10
 """Next tokens shown at each step."""
 
 MOST_TOKENS = 80
@@ -50,7 +50,7 @@ def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, ru
     src_ids = tokenizers.src.encode(translator.normalize(sentence))
     if len(src_ids) > MOST_TOKENS:
         raise Error.TOO_LONG(f"{len(src_ids)} tokens: a page has room for {MOST_TOKENS}", "give a shorter sentence")
-    watched = watch_search(translator, sentence, top=TOP)
+    watched = watch_search(translator, sentence, top=NUM_NEXT_TOKENS)
     tgt_ids, text = watched.hypotheses[0].ids, watched.texts[0]
     batch = collate([(src_ids, tgt_ids)])
     written = len(tgt_ids) + (not watched.hypotheses[0].cut)  # one that was cut off has no </s>
@@ -120,7 +120,7 @@ def _generation(
     """For each token of the translation: what stands before it, how probable it was, and the most probable others."""
     probs = logits.float().softmax(dim=-1)
     names = functools.partial(labels, translator.tokenizers.tgt)
-    best = probs.topk(min(TOP, probs.size(1)), dim=-1)
+    best = probs.topk(min(NUM_NEXT_TOKENS, probs.size(1)), dim=-1)
     return [
         {
             "prefix": list(tgt_in[: place + 1]),

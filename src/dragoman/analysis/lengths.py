@@ -12,9 +12,9 @@ from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.corpus import Pair
 from dragoman.text.tokenizers.words import WordsConfig, tokens_of
 
-EDGES = (5, 10, 15, 20, 25, 30, 40, 50)  # the longest source, in words, of each bucket; a last bucket takes longer ones
-
-FEW = 30  # a corpus BLEU of fewer sentences says little; such points are drawn hollow
+BUCKET_EDGES_WORDS = (5, 10, 15, 20, 25, 30, 40, 50)
+"""The longest source of each bucket; a last bucket takes longer ones."""
+FEW_SENTENCES = 30  # a corpus BLEU of fewer sentences says little; such points are drawn hollow
 
 Result = tuple[int, str, str]  # (length of the source, translation, reference)
 
@@ -45,7 +45,7 @@ def translated(translator: SearchTranslator, pairs: Sequence[Pair]) -> list[Resu
 
 def bleu_by_length(
     results: Mapping[str, Sequence[Result]],
-    edges: Sequence[int] = EDGES,
+    edges: Sequence[int] = BUCKET_EDGES_WORDS,
     *,
     config: EvaluationConfig | None = None,
     tgt_lang: str = "",
@@ -101,13 +101,13 @@ def lengths_figure(buckets: Sequence[Bucket], title: str = "BLEU") -> Figure:
         values = [bucket.bleu[name] for bucket in buckets]
         scores.plot(places, values, label=name, **style)
         for place, value, count in zip(places, values, sentences, strict=True):
-            face = style["color"] if count >= FEW else "white"
+            face = style["color"] if count >= FEW_SENTENCES else "white"
             scores.plot([place], [value], color=style["color"], marker="o", markerfacecolor=face, clip_on=False)
     scores.set_ylabel(f"{title} (0 to 100)")
     scores.set_ylim(0, 1.12 * max(1.0, *(value for bucket in buckets for value in bucket.bleu.values())))
     scores.legend(loc="best")
-    if min(sentences) < FEW:
-        scores.set_title(f"○ fewer than {FEW} sentences: read with care", loc="right", fontsize=8.5)
+    if min(sentences) < FEW_SENTENCES:
+        scores.set_title(f"○ fewer than {FEW_SENTENCES} sentences: read with care", loc="right", fontsize=8.5)
     scores.tick_params(labelbottom=False, bottom=False)
     bars = counts.bar(places, sentences, color=GRID, width=0.7)
     counts.bar_label(bars, [f"{count:,}" for count in sentences], fontsize=8, color=MUTED)

@@ -22,7 +22,7 @@ from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
 from dragoman.runs.events import METRICS, Event, best_validation, last_event, read_events, without_repeats
 
-DEEPEST = 4
+MAX_FOLDER_DEPTH = 4
 """Levels of folders below the searched folder, at most."""
 LEFT_OUT = ("run_dir", "device", "workers")
 """Settings that say nothing about the experiment."""
@@ -52,7 +52,7 @@ def find_runs(folder: Path) -> list[Path]:
         path = Path(place)
         if CONFIG in names:
             runs.append(path)
-        deepest = CONFIG in names or len(path.relative_to(folder).parts) == DEEPEST
+        deepest = CONFIG in names or len(path.relative_to(folder).parts) == MAX_FOLDER_DEPTH
         folders[:] = [] if deepest else [name for name in folders if not name.startswith(".")]
     if not runs:
         raise Error.NOT_A_RUN(f"there are no runs in it; a run directory has a {CONFIG}", file=folder)

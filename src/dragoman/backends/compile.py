@@ -26,7 +26,7 @@ KINDS = (EncoderLayer, DecoderLayer)
 """The layers of Transformers, language models and classifiers; a recurrent model has none."""
 BACKEND = "inductor"
 """PyTorch's own compiler: to C++ on a CPU, to Triton on a GPU."""
-VARIANTS = 64
+MAX_VARIANTS = 64
 """Limit of compilations of one kind of layer, greater than the number of causes: one row or several, lengths that are
 multiples of 16 or not, position tables that grow. After PyTorch's default of 8, new shapes would stay uncompiled."""
 
@@ -79,7 +79,7 @@ def compile_layers(model: nn.Module, name: CompileName, device: torch.device) ->
             say(f"training.compile={name}: this model has no layers to compile; it is trained as it is")
         return "none"
     if how != "none":
-        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, VARIANTS)
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MAX_VARIANTS)
     for layer in layers if how != "none" else ():
         layer.compile(dynamic=True, backend=BACKEND, mode="reduce-overhead" if how == "graphs" else None)
     return how

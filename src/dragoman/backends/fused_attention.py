@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from dragoman.nn.attention import KVCache, MultiHeadAttention, repeat_kv
 
-LONG = 1024
+MIN_FUSED_KEYS = 1024
 """Keys from which training in bfloat16 on a CPU uses the fused attention."""
 
 
@@ -47,7 +47,7 @@ def _prefers_textbook(query: Tensor, key_len: int) -> bool:
     if torch.is_grad_enabled():
         # The fused kernel's bf16 backward on the CPU is several times slower, except for very long sentences, whose
         # weights the textbook would store (docs/log.md).
-        return query.dtype == torch.bfloat16 and key_len < LONG
+        return query.dtype == torch.bfloat16 and key_len < MIN_FUSED_KEYS
     # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so on
     # the rest of the batch; it is slower there anyway.
     return query.size(2) < 64

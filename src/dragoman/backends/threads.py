@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 LOADAVG = Path("/proc/loadavg")
-LOOKS, INTERVAL_S = 5, 0.002
+BUSY_CHECKS, INTERVAL_S = 5, 0.002
 
 
 def wait_passively_if_busy() -> None:
@@ -25,7 +25,7 @@ def other_busy_threads() -> int:
     0 where the system does not say.
     """
     counts = []
-    for _ in range(LOOKS):
+    for _ in range(BUSY_CHECKS):
         try:
             running = LOADAVG.read_text(encoding="ascii").split()[3].partition("/")[0]
             counts.append(int(running) - 1)

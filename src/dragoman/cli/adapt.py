@@ -10,7 +10,7 @@ from dragoman.cli.options import Device, Lora, Run, TheCorrections
 from dragoman.experiments.adapt import adapt as adapted
 from dragoman.progress import say
 
-REFUSED = 3
+REFUSED_EXIT_CODE = 3
 """Exit code where the new model is not handed over."""
 
 
@@ -40,5 +40,5 @@ def adapt(
     result = adapted(run, read_corrections(corrections, run), target, device=device, lora=lora, steps=steps)
     if result.refusal:
         say(f"not handed over: {result.refusal}; the model is kept in {result.run}")
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(REFUSED_EXIT_CODE)
     typer.echo(result.run)

@@ -418,7 +418,7 @@ def lengths(
     # Mistakes are reported before a test set is translated.
     if output is not None:
         check_suffix(output)
-    edges = sorted(edge) if edge else by_length.EDGES
+    edges = sorted(edge) if edge else by_length.BUCKET_EDGES_WORDS
     by_length.check_edges(edges)
     pairs = list(FilesSource(src=str(src), tgt=str(ref)).pairs())
     runs = list(dict.fromkeys(runs))

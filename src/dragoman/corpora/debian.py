@@ -28,7 +28,7 @@ from dragoman.languages.codes import language_of, locale_of
 from dragoman.progress import Progress, say, size_text
 from dragoman.runs import atomic_io
 
-BATCH = 12
+PACKAGES_PER_DOWNLOAD = 12
 """Packages that apt-get downloads in one go."""
 TRANSLATION = "Translation-"
 """A file of descriptions of packages in a language; Debian calls it so."""
@@ -134,8 +134,8 @@ def _download(apt: Apt, offers: list[Offer], into: Path) -> dict[str, str]:
     failed: dict[str, str] = {}
     title = f"downloading {len(offers)} files, {size_text(sum(offer.bytes for offer in offers))} (in KiB)"
     with Progress(title, total=sum(offer.bytes for offer in offers) // 1024) as bar:
-        for start in range(0, len(offers), BATCH):
-            batch = offers[start : start + BATCH]
+        for start in range(0, len(offers), PACKAGES_PER_DOWNLOAD):
+            batch = offers[start : start + PACKAGES_PER_DOWNLOAD]
             problems = apt.download(batch, into)
             for offer in batch:
                 if not _is_there(into / offer.file, offer):

@@ -12,7 +12,7 @@ from dragoman.config import Field, settings
 ELASTIC_CELLS = 4
 """Points a side at which a bend is drawn; between them it is interpolated."""
 
-NUMBERS = 4 + 2 * ELASTIC_CELLS**2
+RANDOM_NUMBERS_PER_IMAGE = 4 + 2 * ELASTIC_CELLS**2
 """Random numbers that an image takes: angle, zoom, two shifts, and a bend at each point in x and y."""
 
 
@@ -29,7 +29,8 @@ class AugmentConfig:
 def augment(
     images: Float[Tensor, "batch 1 height width"], uniform: Float[Tensor, "batch numbers"], config: AugmentConfig
 ) -> Float[Tensor, "batch 1 height width"]:
-    """Images changed by their own random numbers, `NUMBERS` of them in [0, 1); what comes in from outside is 0.
+    """Images changed by their own random numbers, `RANDOM_NUMBERS_PER_IMAGE` of them in [0, 1); what comes in from
+    outside is 0.
 
     One grid of places to look at for each image, so that the whole batch takes one interpolation.
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dragoman.data.random import random_uint64
-from dragoman.data.row_order import ON_DISK, IntArray, Lengths, refuse_too_long, shuffled, sorted_by_length
+from dragoman.data.row_order import MIN_ROWS_ON_DISK, IntArray, Lengths, refuse_too_long, shuffled, sorted_by_length
 from dragoman.errors import Error
 
 
@@ -57,7 +57,7 @@ class BatchPlan:
         if not len(src):
             raise Error.EMPTY("no sentence pairs to make batches of")
         self.batch_tokens, self.micro_batches, self.seed, self.shuffle = batch_tokens, micro_batches, seed, shuffle
-        self._folder = folder if len(src) > ON_DISK else None
+        self._folder = folder if len(src) > MIN_ROWS_ON_DISK else None
         self._rows, self._groups = sorted_by_length(src, tgt, self._file("sorted"))
         refuse_too_long(self._groups, self._rows, batch_tokens, lines)
         self._most_rows: int | None = None

@@ -20,7 +20,7 @@ from dragoman.text.sources.weights import repeated
 from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair
 
-DOCUMENT = 2**40
+DOCUMENT_STRIDE = 2**40
 """Sentences that a document may have: the distance between places of two documents."""
 
 
@@ -39,7 +39,7 @@ def places(source: Any, documents: str | None = None) -> Iterator[int]:
             own: Any = ((first + place, weight) for place in places(part))
             for last in repeated(part, own):  # type: ignore[assignment]
                 yield last
-            first = (last // DOCUMENT + 1) * DOCUMENT
+            first = (last // DOCUMENT_STRIDE + 1) * DOCUMENT_STRIDE
         return
     pairs = source.pairs() if documents is None else _each_named(source.pairs(), documents)
     in_lines = not isinstance(source, EntriesSource | TmxSource)  # a line that is left out is missed there
@@ -47,7 +47,7 @@ def places(source: Any, documents: str | None = None) -> Iterator[int]:
     for number, pair in enumerate(pairs):
         label = pair.document, pair.languages
         document, before = document + (before not in (None, label)), label
-        yield document * DOCUMENT + (pair.line if in_lines else number)
+        yield document * DOCUMENT_STRIDE + (pair.line if in_lines else number)
 
 
 def _each_named(pairs: Iterator[Pair], documents: str) -> Iterator[Pair]:

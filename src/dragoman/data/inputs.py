@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.data.augment import NUMBERS, AugmentConfig, augment
+from dragoman.data.augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
 from dragoman.data.movable import Movable
@@ -155,7 +155,7 @@ class ImageInputs:
     def in_epoch(self, rows: IntArray, epoch: int | None, longest: int) -> "ImageInputs":
         images = self._grey(rows)
         if epoch is not None and self.augmentation:
-            uniform = torch.from_numpy(keyed_uniform(self.seed, epoch, rows, NUMBERS)).float()
+            uniform = torch.from_numpy(keyed_uniform(self.seed, epoch, rows, RANDOM_NUMBERS_PER_IMAGE)).float()
             images = augment(images, uniform, self.augmentation)
         return ImageInputs(images[:, 0].numpy(), self.num_patches)
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from dragoman.data.encode import Chunk, Encoder, IntArray, Side, encode, id_dtype
-from dragoman.data.row_order import ON_DISK
+from dragoman.data.row_order import MIN_ROWS_ON_DISK
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
@@ -41,7 +41,7 @@ PROGRESS = "progress.json"
 SAVE_PAIRS = 1_000_000
 """Pairs between notes of how far a preparation is: a kill loses no more than that."""
 
-LOOKED_AT = 2**26
+MAX_CHECKED_IDS = 2**26
 """Ids of a side that are looked at when a store is opened."""
 
 _REMEDY = "delete the folder and prepare the corpus again"
@@ -87,7 +87,7 @@ class IdCorpus:
     @property
     def is_read(self) -> bool:
         """True where each sentence is read when it is asked for, as there are too many to map."""
-        return len(self) > ON_DISK
+        return len(self) > MIN_ROWS_ON_DISK
 
     def src(self, row: int) -> IntArray:
         return self._src[row]
@@ -196,9 +196,9 @@ class Lengths:
 
 def _largest(ids: IntArray) -> int:
     """The largest id; of very many, the largest in blocks all over the file: reading all takes minutes."""
-    if len(ids) <= LOOKED_AT:
+    if len(ids) <= MAX_CHECKED_IDS:
         return int(ids.max(initial=0))
-    block = LOOKED_AT // 64
+    block = MAX_CHECKED_IDS // 64
     starts = np.linspace(0, len(ids) - block, 64).astype(np.int64)
     return max(int(ids[start : start + block].max()) for start in starts)
 

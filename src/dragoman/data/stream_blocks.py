@@ -14,7 +14,7 @@ from dragoman.runs import atomic_io
 from dragoman.text.sources.stream import Stream
 from dragoman.text.sources.tsv import TsvSource
 
-KEPT = 4
+KEPT_BLOCKS = 4
 """Blocks on the disk: the one that is trained on, and those before it, to which a rollback may go."""
 TABLE = "blocks.json"
 
@@ -75,7 +75,7 @@ class StreamBlocks:
         self.stream.block(number)
         self.steps.append(self._block(number).plan.steps_per_epoch)
         atomic_io.replace_text(self._table, json.dumps(self.steps))
-        for old in [one for one in self.stream.numbers() if one <= number - KEPT]:
+        for old in [one for one in self.stream.numbers() if one <= number - KEPT_BLOCKS]:
             self._kept.pop(old, None)
             atomic_io.remove(self.stream.path(old))
             atomic_io.remove(self.stream.path(old).with_suffix(""))

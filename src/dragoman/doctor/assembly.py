@@ -40,7 +40,7 @@ LEFT_OUT = "left_out.tsv"
 SPLITS = ("train", "valid", "test")
 LARGEST_SHARE = 50
 """Validation and test have at most one pair of so many each."""
-EXAMPLES = 20
+MAX_EXAMPLES = 20
 """Conflicts that the record shows."""
 
 _QUALIFIER = re.compile(r"_: [^\n]*\n|\?[\w ()-]+:|[\w .,:/-]+\|(?=[^|]+$)")
@@ -411,7 +411,7 @@ def _without_conflicts(rows: list[Row], assembly: Assembly) -> list[Row]:
         if len(times) == 1:
             continue
         best[src] = chosen.tgt
-        if len(assembly.conflicts) < EXAMPLES:
+        if len(assembly.conflicts) < MAX_EXAMPLES:
             others = [{"tgt": tgt, "times": count} for tgt, count in times.most_common() if tgt != chosen.tgt]
             kept_one = {"src": src, "kept": chosen.tgt, "times": times[chosen.tgt], "place": assembly.place(chosen)}
             assembly.conflicts.append({**kept_one, "others": others})

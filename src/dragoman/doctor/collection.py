@@ -48,7 +48,7 @@ TEXTS = ".txt"
 
 SAME_BYTES = "the same bytes as"
 """The beginning of the note of a file that is a copy."""
-LARGEST_RATIO, ROOM = 3.0, 100
+MAX_LENGTH_RATIO, LENGTH_SLACK_CHARS = 3.0, 100
 """A document is at most so many times longer than its translation, but for some characters."""
 _DENSE = re.compile(f"[{UNSPACED}]")
 """A character of a script without spaces, which stands for about three letters."""
@@ -406,7 +406,7 @@ def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
 def _require_alike(src: Sequence[str], tgt: Sequence[str]) -> None:
     """Raises DragomanError for two documents of which one is far too short for a translation of the other."""
     sizes = [sum(len(text) + 2 * len(_DENSE.findall(text)) for text in side) for side in (src, tgt)]
-    if min(sizes) + ROOM < max(sizes) / LARGEST_RATIO:
+    if min(sizes) + LENGTH_SLACK_CHARS < max(sizes) / MAX_LENGTH_RATIO:
         raise Error.UNEQUAL_COUNTS(
             f"{sum(map(len, src)):,} characters against {sum(map(len, tgt)):,}: hardly translations of each other",
             "leave one of them out, or give the whole translation",

@@ -15,7 +15,7 @@ from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift, Shifts
 from dragoman.errors import DragomanError, show
 from dragoman.languages import identification as identifier
-from dragoman.languages.codes import TELLING, is_chinese, language_of, name_of, parsed, script_of
+from dragoman.languages.codes import MIN_CHARS_FOR_LANGUAGE, is_chinese, language_of, name_of, parsed, script_of
 from dragoman.languages.scripts import script_and_letters, script_of_language
 from dragoman.progress import Progress
 from dragoman.quality.faults import is_copy, length_ratio, other_script
@@ -27,18 +27,19 @@ from dragoman.text.corpus import FilesSource, MixSource
 from dragoman.text.lines import is_same_file, open_bytes, raw_lines, refuse_json
 from dragoman.text.sources.base import PairSource, files_of
 
-CHUNK = 5000  # pairs that are examined at a time
+CHUNK_PAIRS = 5000  # pairs that are examined at a time
 LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
 WORTH_COPYING = 12  # characters up to which a copy may be a name or a number, and a correct translation
-IDENTIFIED = 100  # lines of each chunk whose language is identified, as a model is slow
+IDENTIFIED_LINES_PER_CHUNK = 100  # lines of each chunk whose language is identified, as a model is slow
 FEWEST_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
-FEWEST_BOILERPLATE, BOILERPLATE = 20, 0.01
+MIN_BOILERPLATE_PAIRS, MIN_BOILERPLATE_SHARE = 20, 0.01
 """A pair that comes so often, and is such a share of all, is no language but a form."""
-MARKUP = 0.5
+MAX_MARKUP_SHARE = 0.5
 """A file with tags in a larger share of its lines is no text."""
-LEAST_BELIEF = 1.0
-"""Evidence that lines correspond, in nats a line. Translations have 2 to 4 (docs/log.md), shuffled lines 0.2 to 0.4, as
-lexicon and tables fit the lines that they were learnt from by chance."""
+MIN_LOG_EVIDENCE_NATS = 1.0
+"""Evidence that lines correspond, in nats a line. Translations have 2 to 4 (benchmarks/log/2026-11.md, "2026-11-21:
+where lines have shifted"), shuffled lines 0.2 to 0.4, as lexicon and tables fit the lines that they were learnt from by
+chance."""
 
 Identify = Callable[[Sequence[str]], Sequence[str]]  # returns the language code of each text
 
@@ -170,7 +171,7 @@ class Examination:
             all_pairs: Iterator[tuple[Line | None, Line | None]] = itertools.zip_longest(*sides)
             pairs = itertools.islice(all_pairs, self.limit)
             first = 1
-            while chunk := list(itertools.islice(pairs, CHUNK)):
+            while chunk := list(itertools.islice(pairs, CHUNK_PAIRS)):
                 self._chunk(first, chunk)
                 first += len(chunk)
                 bar.advance(len(chunk))
@@ -238,7 +239,9 @@ class Examination:
 
     def _identify(self, pairs: Pairs, identify: Identify) -> None:
         """Identify the languages of some lines of a chunk."""
-        chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= TELLING][:IDENTIFIED]
+        chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= MIN_CHARS_FOR_LANGUAGE][
+            :IDENTIFIED_LINES_PER_CHUNK
+        ]
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
             texts = [lines[side].text for _, *lines in chosen]
             for (number, *_), text, code in zip(chosen, texts, identify(texts) if texts else (), strict=True):
@@ -282,7 +285,7 @@ class Examination:
         lines = diagnosis.src_lines, diagnosis.tgt_lines
         for name, count in zip(self.names, lines, strict=True):
             tagged = diagnosis.by_place.get(("HTML", name))
-            if tagged and tagged.count > MARKUP * count:
+            if tagged and tagged.count > MAX_MARKUP_SHARE * count:
                 add("markup file", name, None, tagged.example)
         for name, count, texts in zip(self.names, lines, self.texts, strict=True):
             if not texts:
@@ -309,7 +312,7 @@ class Examination:
     def _boilerplate(self) -> None:
         """Look for a pair that comes very often, and for a line with very many different translations."""
         pairs = np.array(self.hashes)
-        fewest = max(FEWEST_BOILERPLATE, BOILERPLATE * len(pairs))
+        fewest = max(MIN_BOILERPLATE_PAIRS, MIN_BOILERPLATE_SHARE * len(pairs))
         for name, hashes in zip((self.names[0], *self.names), (pairs, *map(np.array, self.side_hashes)), strict=True):
             _, first, inverse, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
             if (times := int(counts.max())) < fewest:
@@ -342,10 +345,11 @@ class Examination:
 
     def _alignment(self, shifts: list[Shift], lines: tuple[int, int]) -> None:
         lost = sum((shift.until or lines[0]) - shift.line + 1 for shift in shifts if shift.offset is None)
-        belief = self.aligner.belief / lines[0]
-        if lost > 0.9 * lines[0] or belief < LEAST_BELIEF:
+        log_evidence = self.aligner.log_evidence / lines[0]
+        if lost > 0.9 * lines[0] or log_evidence < MIN_LOG_EVIDENCE_NATS:
             if abs(lines[0] - lines[1]) <= self.aligner.max_offset:  # beyond, no line could meet its translation
-                text = f"nothing says that lines belong together ({belief:.2f} nats a line; translations have 2 to 4)"
+                each = f"{log_evidence:.2f} nats a line"
+                text = f"nothing says that lines belong together ({each}; translations have 2 to 4)"
                 self.diagnosis.add("not parallel", self.names[0], None, text)
             return
         self.shifts = shifts

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.doctor.examine import CHUNK, Examination, Line, sides_of, wrong_with_pair
+from dragoman.doctor.examine import CHUNK_PAIRS, Examination, Line, sides_of, wrong_with_pair
 from dragoman.doctor.findings import Diagnosis
 from dragoman.doctor.shifts import Shift
 from dragoman.errors import Error, writing
-from dragoman.languages.codes import TELLING, language_of
+from dragoman.languages.codes import MIN_CHARS_FOR_LANGUAGE, language_of
 from dragoman.languages.identification import other_language
 from dragoman.progress import Progress
 from dragoman.quality.text_faults import repaired, wrong_with
@@ -26,7 +26,7 @@ from dragoman.text.lines import COMPRESSIONS, language_of_file
 NumberedPair = tuple[int, Line | None, Line | None]  # (source line from 1, source, target)
 
 REPORT = "dropped.tsv"
-UNSURE = 5  # pairs that are dropped on either side of a shift, as its exact beginning is not known
+UNSURE_PAIRS = 5  # pairs that are dropped on either side of a shift, as its exact beginning is not known
 BEYOND_MENDING = ("not UTF-8", "NUL", "private use character", "replacement character", "very long line")
 
 
@@ -134,7 +134,7 @@ def judged(examination: Examination) -> Iterator[tuple[int, str, str, str]]:
     repeated = _repeated(examination)
     seen: set[int] = set()
     pairs = _pairs(examination)
-    while chunk := list(itertools.islice(pairs, CHUNK)):
+    while chunk := list(itertools.islice(pairs, CHUNK_PAIRS)):
         reasons = [_reason(examination, one, other) for _, one, other in chunk]
         foreign = _foreign(examination, [pair for pair, reason in zip(chunk, reasons, strict=True) if not reason])
         for (number, one, other), reason in zip(chunk, reasons, strict=True):
@@ -182,7 +182,7 @@ def _foreign(examination: Examination, pairs: list[NumberedPair]) -> set[int]:
             likely = examination.codes[1 - side]
             foreign |= {number for number, text in texts.items() if other_language(text.strip(), language, likely)}
             continue
-        texts = {number: text for number, text in texts.items() if len(text) >= TELLING}
+        texts = {number: text for number, text in texts.items() if len(text) >= MIN_CHARS_FOR_LANGUAGE}
         language = (examination.src_lang, examination.tgt_lang)[side]
         if language and texts:
             codes = examination.identify(list(texts.values()))
@@ -226,7 +226,7 @@ def paired(src: Iterator[Line], tgt: Iterator[Line], shifts: Sequence[Shift]) ->
         place = number + offset
         while first + len(window) <= place and (other := next(tgt, None)) is not None:
             window.append(other)
-        while window and first < place - behind - 2 * UNSURE:
+        while window and first < place - behind - 2 * UNSURE_PAIRS:
             window.popleft()
             first += 1
         yield number, one, window[place - first] if 0 <= place - first < len(window) else None
@@ -247,6 +247,6 @@ def _stretches(shifts: Sequence[Shift]) -> list[tuple[int, int | None]]:
             changes.append((shift.until + 1, 0))
     stretches = changes[:1]
     for line, offset in changes[1:]:
-        stretches += [(max(1, line - UNSURE), None), (line + UNSURE, offset)]
+        stretches += [(max(1, line - UNSURE_PAIRS), None), (line + UNSURE_PAIRS, offset)]
     ends = [line for line, _ in stretches[1:]] + [None]
     return [(line, offset) for (line, offset), end in zip(stretches, ends, strict=True) if end is None or end > line]

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dragoman.pipeline.sentence_pairs import VARIANCE
+from dragoman.pipeline.sentence_pairs import LENGTH_VARIANCE_PER_CHAR
 
 PENALTIES = {(1, 1): 0.0, (1, 0): 4.5, (0, 1): 4.5, (2, 1): 2.3, (1, 2): 2.3}
 """-log of how much rarer a step is than one beside one (Gale and Church 1993, table 5)."""
-BAND = 200
+BAND_PARAGRAPHS = 200
 """Paragraphs that a text may be away from its share of the document."""
 
 
@@ -34,10 +34,10 @@ def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[int, in
     beside_none = PENALTIES[0, 1] + _distance(0.0, other)
     kinds = list(PENALTIES)
     bands: list[_Band] = []
-    steps = np.zeros((rows + 1, 2 * BAND + 1), dtype=np.int8)
+    steps = np.zeros((rows + 1, 2 * BAND_PARAGRAPHS + 1), dtype=np.int8)
     for row in range(rows + 1):
-        low = max(0, round(row * columns / rows) - BAND)
-        places = np.arange(low, min(columns, low + 2 * BAND) + 1)
+        low = max(0, round(row * columns / rows) - BAND_PARAGRAPHS)
+        places = np.arange(low, min(columns, low + 2 * BAND_PARAGRAPHS) + 1)
         costs = np.full((len(kinds), len(places)), np.inf)
         for number, (down, right) in enumerate(kinds):
             if 0 < down <= row:
@@ -90,4 +90,4 @@ _COSTS = np.array([-math.log(max(1e-12, math.erfc(deviation / math.sqrt(2)))) fo
 def _distance(expected: float, lengths: np.ndarray) -> np.ndarray:
     """-log of how probable it is that texts of the expected length are at least so far from it."""
     mean = np.maximum((expected + lengths) / 2, 1e-9)
-    return np.interp(np.abs(expected - lengths) / np.sqrt(VARIANCE * mean), _DEVIATIONS, _COSTS)
+    return np.interp(np.abs(expected - lengths) / np.sqrt(LENGTH_VARIANCE_PER_CHAR * mean), _DEVIATIONS, _COSTS)

@@ -26,17 +26,17 @@ from dragoman.text.words import UNSPACED
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 20_000  # source lines whose offsets are found at a time
-HELD_BACK = 200  # lines at the end of a chunk that are decided with the next: a change shows only some lines later
-VOCABULARY = 4000  # the most frequent words of a side; others are ignored
-LOOKS = 2048  # number of hashes of spellings; collisions only weaken the evidence a little
-TRANSLATIONS = 3  # most probable translations of a word that are kept
-ROUNDS = 3  # rounds of learning: in each, the path is found by the lexicon and the lexicon is counted along the path
-SWITCH = -25.0  # log probability of another offset at the next line, in nats
-LOST = -40.0  # log probability that the next line has no translation nearby, in nats
-LOST_LINE = -0.1  # a line without translation is this much less probable than one of which nothing can be said
+CHUNK_LINES = 20_000  # source lines whose offsets are found at a time
+HELD_BACK_LINES = 200  # at the end of a chunk, decided with the next: a change shows only some lines later
+MAX_WORDS = 4000  # the most frequent words of a side; others are ignored
+NUM_SPELLING_HASHES = 2048  # number of hashes of spellings; collisions only weaken the evidence a little
+MAX_TRANSLATIONS = 3  # most probable translations of a word that are kept
+LEARNING_ROUNDS = 3  # in each, the path is found by the lexicon and the lexicon is counted along the path
+SWITCH_LOG_PROB = -25.0  # log probability of another offset at the next line, in nats
+LOST_LOG_PROB = -40.0  # log probability that the next line has no translation nearby, in nats
+LOST_LINE_LOG_PROB = -0.1  # a line without translation is this much less probable than one of which nothing can be said
 BINS = 12
-SHORTEST = 6  # lines of the shortest shift; fewer are a few loose translations
+MIN_SHIFT_LINES = 6  # lines of the shortest shift; fewer are a few loose translations
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Side:
     lengths: Array  # (lines) log of 1 + characters
     ends: Array  # (lines) the number of the last character in `_ENDS`, 0 for any other
     words: list[list[int]]  # numbers of the frequent words of each line
-    looks: list[list[int]]  # hashes of numbers and first letters of longer words, which may be alike on both sides
+    spelling_hashes: list[list[int]]  # of numbers and first letters of longer words, alike on both sides
     bare: Array  # (lines) True for placeholders and tags alone, of which any fits any
     vocabulary: dict[str, int]
 
@@ -75,19 +75,22 @@ class Shifts:
         self.learnt: _Learnt | None = None
         self.state: int | None = None
         self.segments: list[tuple[int, int | None]] = []  # (first source line from 0, offset)
-        self.belief = 0.0  # evidence that lines correspond, in nats, summed over all source lines
+        self.log_evidence = 0.0  # evidence that lines correspond, in nats, summed over all source lines
 
     def add(self, src: Sequence[str], tgt: Sequence[str]) -> None:
         self.src += src
         self.tgt += tgt
-        while min(len(self.src), len(self.tgt) + self.tgt_first - self.done) >= CHUNK + HELD_BACK + self.max_offset:
-            self._settle(CHUNK, last=False)
+        while (
+            min(len(self.src), len(self.tgt) + self.tgt_first - self.done)
+            >= CHUNK_LINES + HELD_BACK_LINES + self.max_offset
+        ):
+            self._settle(CHUNK_LINES, last=False)
         # Far beyond the end of the other side nothing has a translation, and there may be millions of such lines.
         surplus = self.done + len(self.src) - self.tgt_first - len(self.tgt)
-        if surplus > CHUNK:
-            del self.src[CHUNK - surplus :]
-        elif -surplus > CHUNK:
-            del self.tgt[CHUNK + surplus :]
+        if surplus > CHUNK_LINES:
+            del self.src[CHUNK_LINES - surplus :]
+        elif -surplus > CHUNK_LINES:
+            del self.tgt[CHUNK_LINES + surplus :]
 
     def finish(self, *, complete: bool = True) -> list[Shift]:
         """All shifts, first to last; `complete`: both files have been added to their ends."""
@@ -99,7 +102,7 @@ class Shifts:
 
     def _settle(self, count: int, *, last: bool, complete: bool = True) -> None:
         """Settle the offsets of the next `count` source lines."""
-        num_lines = len(self.src) if last else count + HELD_BACK
+        num_lines = len(self.src) if last else count + HELD_BACK_LINES
         src, tgt = self.src[:num_lines], self.tgt[: num_lines + 2 * self.max_offset + (self.done - self.tgt_first)]
         if self.learnt is None:
             self.learnt = _learn(src, tgt, self.max_offset)
@@ -109,7 +112,7 @@ class Shifts:
         # At the very end both sides must end together: nothing else would explain all of their lines.
         end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last and complete else None
         path = _viterbi(features.novelty * evidence, self.state, end, self.max_offset)[:count]
-        self.belief += float(np.append(evidence, np.zeros((num_lines, 1)), axis=1)[np.arange(count), path].sum())
+        self.log_evidence += float(np.append(evidence, np.zeros((num_lines, 1)), axis=1)[np.arange(count), path].sum())
         for line in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
             lost = path[line] == 2 * self.max_offset + 1
             self.segments.append((self.done + line, None if lost else int(path[line]) - self.max_offset))
@@ -133,13 +136,13 @@ def _side(lines: Sequence[str], vocabulary: dict[str, int] | None = None) -> Sid
     tokens = [_TOKEN.findall(line.casefold()) for line in lines]
     if vocabulary is None:
         counts = Counter(word for words in tokens for word in set(words))
-        frequent = [word for word, count in counts.most_common(VOCABULARY) if count >= 3]
+        frequent = [word for word, count in counts.most_common(MAX_WORDS) if count >= 3]
         vocabulary = {word: number for number, word in enumerate(frequent)}
     return Side(
         lengths=np.log1p(np.array([len(line) for line in lines], dtype=np.float64)),
         ends=np.array([_ENDS.get(line[-1:], 0) for line in map(str.rstrip, lines)], dtype=np.int64),
         words=[list({vocabulary[word] for word in words if word in vocabulary}) for words in tokens],
-        looks=[list({look for look in map(_look, words) if look >= 0}) for words in tokens],
+        spelling_hashes=[list({code for code in map(_spelling_hash, words) if code >= 0}) for words in tokens],
         bare=np.array([_is_bare(line) for line in lines], dtype=bool),
         vocabulary=vocabulary,
     )
@@ -150,21 +153,21 @@ def _is_bare(line: str) -> bool:
 
 
 @functools.lru_cache(maxsize=100_000)
-def _look(word: str) -> int:
+def _spelling_hash(word: str) -> int:
     """A hash of a word's spelling that its translation may share, -1 for short words."""
     if word[0].isdigit() or len(word) >= 4:
-        return zlib.crc32((word if word[0].isdigit() else word[:5]).encode()) % LOOKS
+        return zlib.crc32((word if word[0].isdigit() else word[:5]).encode()) % NUM_SPELLING_HASHES
     return -1
 
 
 Lexicon = tuple[Array, Array]
-"""(source words, TRANSLATIONS) each: numbers of target words, -1 for none, and the evidence of each, in nats."""
+"""(source words, MAX_TRANSLATIONS) each: numbers of target words, -1 for none, and the evidence of each, in nats."""
 
 Table = Array  # (bins) log of how much more probable each bin of a feature is where lines correspond
 
 _SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)  # bins of each feature
 _TRUST = 0.7  # weight of the summed evidence: the features are not independent of each other
-NEIGHBOURS = 4  # lines before a line that its words are compared with
+NEIGHBOUR_LINES = 4  # lines before a line that its words are compared with
 LEAST_WEIGHT = 0.1  # of a line that says nothing new
 
 
@@ -179,14 +182,14 @@ class _Features:
         rows, words = _flat(src.words)
         known = weights[words, 0] > 0
         self.rows, words = rows[known], words[known]
-        self.translations, self.weights = translations[words], weights[words]  # (words of all lines, TRANSLATIONS)
+        self.translations, self.weights = translations[words], weights[words]  # (words of all lines, MAX_TRANSLATIONS)
         self.possible = np.bincount(self.rows, self.weights[:, 0], minlength=len(src.words))
         # The last column of this table stays False, for words without translations.
         self.tgt_has_word = _membership(tgt.words, len(tgt.vocabulary) + 1)
-        self.look_rows, self.looks = _flat(src.looks)
-        self.src_has_looks = np.bincount(self.look_rows, minlength=len(src.looks)) > 0
-        self.tgt_has_look = _membership(tgt.looks, LOOKS)
-        self.tgt_has_looks: Array = np.asarray(self.tgt_has_look.any(axis=1))
+        self.hash_rows, self.spelling_hashes = _flat(src.spelling_hashes)
+        self.src_has_hashes = np.bincount(self.hash_rows, minlength=len(src.spelling_hashes)) > 0
+        self.tgt_has_hash = _membership(tgt.spelling_hashes, NUM_SPELLING_HASHES)
+        self.tgt_has_hashes: Array = np.asarray(self.tgt_has_hash.any(axis=1))
         self.novelty = _novelty(src.words)
 
     def bins(self, offset: int) -> list[Array]:
@@ -201,8 +204,10 @@ class _Features:
             self.rows, np.where(is_there, self.weights, 0.0).max(axis=1, initial=0.0), minlength=count
         )
         share = explained / np.maximum(self.possible, 1e-9)
-        shared = np.bincount(self.look_rows, self.tgt_has_look[places[self.look_rows], self.looks], minlength=count)
-        comparable = self.src_has_looks & self.tgt_has_looks[places]
+        shared = np.bincount(
+            self.hash_rows, self.tgt_has_hash[places[self.hash_rows], self.spelling_hashes], minlength=count
+        )
+        comparable = self.src_has_hashes & self.tgt_has_hashes[places]
         alike = np.where(comparable, np.minimum(shared, 3).astype(int), -1)
         translated = np.where(self.possible > 0, np.minimum(share * (BINS - 1), BINS - 1).astype(int), -1)
         length_bins = np.clip(np.round(lengths * 6) + 12, 0, 24).astype(int)
@@ -247,8 +252,8 @@ def _novelty(lines: list[list[int]]) -> Array:
             new = sum(1 for word in words if not recent[word]) / len(words)
             weights[row] = max(LEAST_WEIGHT, min(1.0, 2 * new))
         recent.update(words)
-        if row >= NEIGHBOURS:
-            recent.subtract(lines[row - NEIGHBOURS])
+        if row >= NEIGHBOUR_LINES:
+            recent.subtract(lines[row - NEIGHBOUR_LINES])
     return weights[:, None]
 
 
@@ -284,7 +289,7 @@ def _learn(src: Sequence[str], tgt: Sequence[str], max_offset: int) -> _Learnt:
     sides = _side(src), _side(tgt)
     path = _path_by_length(sides[0].lengths, sides[1].lengths, max_offset)
     lexicon = _empty_lexicon(len(sides[0].vocabulary))
-    for round in range(ROUNDS):
+    for round in range(LEARNING_ROUNDS):
         features = _Features(*sides, 0, lexicon)
         tables = features.tables(path, num_learnt=3 if round == 0 else 4)
         evidence = features.novelty * features.evidence(tables, max_offset)
@@ -312,7 +317,7 @@ def _path_by_length(src: Array, tgt: Array, max_offset: int, block: int = 250) -
 
 
 def _empty_lexicon(words: int) -> Lexicon:
-    return np.full((words, TRANSLATIONS), -1), np.zeros((words, TRANSLATIONS))
+    return np.full((words, MAX_TRANSLATIONS), -1), np.zeros((words, MAX_TRANSLATIONS))
 
 
 def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
@@ -340,7 +345,7 @@ def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
     order = np.lexsort((-dice[good], mine[good]))
     mine, others, weight = mine[good][order], others[good][order], weight[good][order]
     rank = np.arange(len(mine)) - np.searchsorted(mine, mine)
-    kept = rank < TRANSLATIONS
+    kept = rank < MAX_TRANSLATIONS
     translations[mine[kept], rank[kept]] = others[kept]
     weights[mine[kept], rank[kept]] = weight[kept]
     best = np.argsort(-weights, axis=1, kind="stable")
@@ -358,11 +363,11 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
     """
     count, offsets = evidence.shape
     states = offsets + 1
-    score = np.full(states, SWITCH)
-    score[-1] = LOST
+    score = np.full(states, SWITCH_LOG_PROB)
+    score[-1] = LOST_LOG_PROB
     score[max_offset if begin is None else begin] = 0.0
-    enter = np.full(states, SWITCH)
-    enter[-1] = LOST
+    enter = np.full(states, SWITCH_LOG_PROB)
+    enter[-1] = LOST_LOG_PROB
     came_from = np.zeros((count, states), dtype=np.int16)
     stay = np.arange(states)
     for line in range(count):
@@ -372,9 +377,9 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
             switch = moved > score
             came_from[line] = np.where(switch, best, stay)
             score = np.where(switch, moved, score)
-        score = score + np.append(evidence[line], LOST_LINE)
+        score = score + np.append(evidence[line], LOST_LINE_LOG_PROB)
     if end is not None and abs(end) <= max_offset:
-        score += np.where(stay == end + max_offset, 0.0, SWITCH)
+        score += np.where(stay == end + max_offset, 0.0, SWITCH_LOG_PROB)
     path = np.zeros(count, dtype=np.int64)
     path[-1] = int(score.argmax())
     for line in range(count - 1, 0, -1):
@@ -383,7 +388,7 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
 
 
 def _without_blips(segments: list[tuple[int, int | None]], lines: int) -> list[tuple[int, int | None]]:
-    """(first line, offset) of stretches without those shorter than `SHORTEST`; equal neighbours become one.
+    """(first line, offset) of stretches without those shorter than `MIN_SHIFT_LINES`; equal neighbours become one.
 
     >>> _without_blips([(0, 0), (50, 1), (53, 0), (90, 2)], lines=200)
     [(0, 0), (90, 2)]
@@ -391,8 +396,8 @@ def _without_blips(segments: list[tuple[int, int | None]], lines: int) -> list[t
     merged: list[tuple[int, int | None]] = []
     ends = [start for start, _ in segments[1:]] + [lines]
     for (start, offset), end in zip(segments, ends, strict=True):
-        if not merged or (offset != merged[-1][1] and end - start >= SHORTEST):
+        if not merged or (offset != merged[-1][1] and end - start >= MIN_SHIFT_LINES):
             merged.append((start, offset))
-    if len(merged) > 1 and merged[1][0] < SHORTEST:  # the first lines of all
+    if len(merged) > 1 and merged[1][0] < MIN_SHIFT_LINES:  # the first lines of all
         merged = [(0, merged[1][1]), *merged[2:]]
     return merged

@@ -24,18 +24,18 @@ from dragoman.tasks import recipes
 from dragoman.tasks.fine_tuning import Course, fine_tuning_recipe, sample
 from dragoman.text.corpus import FilesSource
 
-FEWEST = 8
+MIN_CORRECTIONS = 8
 """Corrections that are worth a training."""
-ENOUGH_TO_HOLD_OUT = 40
+MIN_CORRECTIONS_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
 """A third of an epoch are corrections, if there are enough."""
-LONGER = 3
+RETRY_STEPS_FACTOR = 3
 """Times the steps that corrections which were not learnt are given in the next try."""
 HELD_OUT, LEARNT = "corrections held out", "corrections learnt"
-GENERAL = 4000
+MAX_REPLAY_PAIRS = 4000
 """General pairs that are mixed in, at most, so that nothing is forgotten."""
-VALIDATION = 1000
+MAX_VALIDATION_PAIRS = 1000
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def adapt(
     if output.exists():
         raise Error.ALREADY_THERE("is there already", "name a new run with -o", file=output)
     corpus, pairs, given = corpus_settings(old), corrections.pairs, _Given(run, corrections.file)
-    if len(pairs) < FEWEST:
+    if len(pairs) < MIN_CORRECTIONS:
         too_few = f"{len(pairs)} corrections from {corpus.src_lang} to {corpus.tgt_lang}: too few to learn from"
-        hint = f"{FEWEST - len(pairs)} more are needed; {given.for_few()}"
+        hint = f"{MIN_CORRECTIONS - len(pairs)} more are needed; {given.for_few()}"
         raise Error.TOO_FEW(too_few, hint, file=corrections.file)
-    held = pairs[::5] if len(pairs) >= ENOUGH_TO_HOLD_OUT else []
+    held = pairs[::5] if len(pairs) >= MIN_CORRECTIONS_TO_HOLD_OUT else []
     learnt = [pair for pair in pairs if pair not in held]
-    general, validation = sample(corpus.train, GENERAL, seed), sample(corpus.valid, VALIDATION, seed)
+    general, validation = sample(corpus.train, MAX_REPLAY_PAIRS, seed), sample(corpus.valid, MAX_VALIDATION_PAIRS, seed)
     if not validation:
         general, validation = general[len(general) // 5 :], general[: len(general) // 5]
     if not validation:
@@ -151,10 +151,12 @@ def _refusal(compared: Sequence[Compared], steps: int, given: "_Given") -> str:
     if first.verdict != "better":
         lacks = [] if first is learnt else [_more_needed(first)]
         if learnt.verdict != "better":
-            lacks.append(f"not even those learnt are said, and a longer time may help: {given.again(LONGER * steps)}")
+            lacks.append(
+                f"not even those learnt are said, and a longer time may help: {given.again(RETRY_STEPS_FACTOR * steps)}"
+            )
         return f"it is not surely better on the {first.name}; {'; '.join(lacks)}; {given.for_few()}"
     if validation.verdict == "worse":
-        shorter = f"a shorter time forgets less: {given.again(max(1, steps // LONGER))}"
+        shorter = f"a shorter time forgets less: {given.again(max(1, steps // RETRY_STEPS_FACTOR))}"
         return f"it is worse on the validation set; {shorter}; a datastore forgets nothing: {given.for_few()}"
     return ""
 

@@ -43,7 +43,7 @@ TEXT = "taught"
 LARGEST_VOCABULARY = 32_000
 """Of a teacher, that a student takes over; in place of a larger one it learns one from its own text."""
 
-COMPARED = 1000
+MAX_COMPARED_SENTENCES = 1000
 """Sentences that both translate in the end, at most."""
 
 
@@ -68,7 +68,8 @@ class StudentSize:
 
 
 BEAM_SIZE = 2
-"""Of a student's search: wider ones win a tenth of a point and cost as much again (docs/log.md)."""
+"""Of a student's search: wider ones win a tenth of a point and cost as much again (benchmarks/log/2026-11.md,
+"2026-11-26: students")."""
 
 DROPOUT = 0.1
 """Of a student: a teacher's translations are hard to learn by heart."""
@@ -121,7 +122,7 @@ def distil(
         return Distilled(result)
     student = SearchTranslator.load(run, device=device)
     sources = {**settings.corpus.test, "validation": settings.corpus.valid}
-    name, pairs = next((name, pairs) for name, one in sources.items() if (pairs := sample(one, COMPARED)))
+    name, pairs = next((name, pairs) for name, one in sources.items() if (pairs := sample(one, MAX_COMPARED_SENTENCES)))
     teachers, students = (sum(tensor.numel() for tensor in one.model.parameters()) for one in (translator, student))
     return Distilled(result, compare_models(name, translator, student, pairs), (teachers, students))
 

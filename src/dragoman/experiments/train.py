@@ -17,7 +17,7 @@ from dragoman.errors import Error
 from dragoman.experiments.callbacks import checked
 from dragoman.experiments.evaluate import evaluate
 from dragoman.experiments.speed import measured_speed
-from dragoman.languages.identification import COMMON, recognised
+from dragoman.languages.identification import COMMON_LANGUAGE_SAMPLE, recognised
 from dragoman.pipeline.translator import Translator
 from dragoman.progress import clock, say, seconds_of
 from dragoman.runs.events import METRICS, Event, read_events
@@ -219,7 +219,7 @@ def _languages(src: str, tgt: str) -> tuple[str, str]:
     codes = language_of_file(src), language_of_file(tgt)
     if all(codes):
         return codes
-    pairs = list(itertools.islice(FilesSource(src=src, tgt=tgt).pairs(), COMMON))
+    pairs = list(itertools.islice(FilesSource(src=src, tgt=tgt).pairs(), COMMON_LANGUAGE_SAMPLE))
     texts = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     src_lang, tgt_lang = (code or recognised(lines) for code, lines in zip(codes, texts, strict=True))
     return src_lang or "src", tgt_lang or "tgt"

@@ -40,7 +40,7 @@ __all__ = ["ENGINES", "TARGETS", "Engine", "engine", "export", "target"]
 UNFINISHED = ".unfinished"
 """A file in a folder that is being written: it says by whom."""
 
-SENTENCES = 1000
+MAX_COMPARED_SENTENCES = 1000
 """Held-out sentences that an export is compared on, at most."""
 
 
@@ -62,7 +62,7 @@ def export(
     src: Path | None = None,
     ref: Path | None = None,
     which: str = "best",
-    sentences: int = SENTENCES,
+    sentences: int = MAX_COMPARED_SENTENCES,
     tell: Callable[[str], None] = say,
 ) -> None:
     """Write a run into `folder` for another program, which then has to translate held-out text as the run does.

@@ -37,10 +37,10 @@ from dragoman.version import __version__
 CONFIG, REGISTRY = "config.yml", "registry.json"
 PACKAGE = "DRAGOMAN_BERGAMOT"
 """Environment variable: the folder of the npm package `@browsermt/bergamot-translator`."""
-NEVER = -100.0
+NEVER_BIAS = -100.0
 """The bias of an entry that is never said."""
 MAX_BYTES = 16 * 2**30
-INNER, OUTER = 64, 8
+INNER_MULTIPLE, OUTER_MULTIPLE = 64, 8
 """Sizes that 8-bit products have to be a multiple of: what is summed over, and what comes out."""
 
 
@@ -57,8 +57,8 @@ def problems(translator: SearchTranslator) -> list[str]:
         ("d_model", layer.self_attention.query_proj.in_features),
         ("d_ff", cast(Any, layer.feed_forward).expand.out_features),
     ):
-        if size % INNER:
-            reasons.append(f"model.{name}: {size} is no multiple of {INNER}, as 8-bit products there need it")
+        if size % INNER_MULTIPLE:
+            reasons.append(f"model.{name}: {size} is no multiple of {INNER_MULTIPLE}, as 8-bit products there need it")
     return reasons
 
 
@@ -129,15 +129,15 @@ def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
 
 def fillers(side: marian.Side) -> int:
     """Entries that a vocabulary lacks: products of 8-bit matrices have a multiple of 8 columns."""
-    return -len(side.rows) % OUTER
+    return -len(side.rows) % OUTER_MULTIPLE
 
 
 def _filled_up(name: str, values: np.ndarray) -> np.ndarray:
     """A matrix or bias with a place for each entry of a vocabulary, with rows for the fillers, which are never said."""
     if "Wemb" in name or name.endswith("_Wt"):
-        return np.pad(values, ((0, -len(values) % OUTER), (0, 0)))
+        return np.pad(values, ((0, -len(values) % OUTER_MULTIPLE), (0, 0)))
     if name.endswith("logit_out_b"):
-        return np.pad(values, ((0, 0), (0, -values.shape[1] % OUTER)), constant_values=NEVER)
+        return np.pad(values, ((0, 0), (0, -values.shape[1] % OUTER_MULTIPLE)), constant_values=NEVER_BIAS)
     return values
 
 

@@ -11,7 +11,7 @@ from dragoman.export.parameter_names import named
 from dragoman.models.blocks import EncoderLayer
 from dragoman.models.transformer import Transformer
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
+from dragoman.nn.positions import SINUSOID_BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm
 from dragoman.nn.ssru import SSRU
 
@@ -70,7 +70,7 @@ def _kind(model: Transformer) -> tuple[str | None, bool, bool]:
         isinstance(positions, SinusoidalPositions)
         and positions.layout != "fairseq"
         and not positions.offset
-        and positions.base == BASE
+        and positions.base == SINUSOID_BASE
     )
     return PLACEMENTS.get(type(residual)), normed, theirs
 

@@ -42,7 +42,7 @@ from dragoman.version import __version__
 MODEL, CONFIG = "model.npz", "decoder.yml"
 PYTHON = "DRAGOMAN_MARIAN"
 """Environment variable: the Python that has pymarian, which is large; without it, the one that runs Dragoman."""
-NEVER = -50.0
+NEVER_BIAS = -50.0
 """A bias below which an entry has no part in the normaliser in float32."""
 FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "n_best", "ban_unk", "word_penalty")
 """The settings of a search that are followed; any other one must be left at its default."""
@@ -158,7 +158,7 @@ def vocabularies(translator: SearchTranslator) -> tuple[Side, Side]:
     """Source and target; the same where they are shared."""
     tokenizers, normalize = translator.tokenizers, translator.normalize
     bias = cast(Transformer, translator.model).output.bias
-    silent = bias is not None and max(bias[PAD_ID].item(), bias[BOS_ID].item()) < NEVER
+    silent = bias is not None and max(bias[PAD_ID].item(), bias[BOS_ID].item()) < NEVER_BIAS
     src = _side(tokenizers.src, normalize, "source" if not tokenizers.shared else "vocab", silent)
     return src, src if tokenizers.shared else _side(tokenizers.tgt, normalize, "target", silent)
 

@@ -24,7 +24,7 @@ from dragoman.export.parameter_names import named
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
-from dragoman.nn.positions import BASE, AttentionPositions, SinusoidalPositions
+from dragoman.nn.positions import SINUSOID_BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm
 from dragoman.nn.ssru import SSRU
 from dragoman.text.tokenizers.base import BOS_ID
@@ -107,7 +107,7 @@ def is_computed(positions: nn.Module) -> bool:
     """True for the sinusoids that Marian computes: all sines first, the slowest one with a rate of 1/10,000."""
     return (
         isinstance(positions, SinusoidalPositions)
-        and (positions.layout, positions.offset, positions.base) == ("fairseq", 0, BASE)
+        and (positions.layout, positions.offset, positions.base) == ("fairseq", 0, SINUSOID_BASE)
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dragoman import config
 from dragoman.config import OneOf, settings
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.nn.positions import BASE, SinusoidalPositions
+from dragoman.nn.positions import SINUSOID_BASE, SinusoidalPositions
 from dragoman.runs.atomic_io import read_json, write_json
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pair import save_tokenizers
@@ -24,7 +24,7 @@ class Origin:
     normalize: Annotated[str, OneOf(NORMALIZERS)]
     max_src_tokens: int
     position_layout: str | None  #: Of sinusoids; Hugging Face has the dimensions in an order of its own.
-    position_base: float = BASE
+    position_base: float = SINUSOID_BASE
     decoding: DecodingConfig
 
 
@@ -36,7 +36,7 @@ def write_origin(translator: SearchTranslator, folder: Path) -> None:
         normalize=next(name for name, function in NORMALIZERS.items() if function is translator.normalize),
         max_src_tokens=translator.max_src_tokens,
         position_layout=positions.layout if isinstance(positions, SinusoidalPositions) else None,
-        position_base=positions.base if isinstance(positions, SinusoidalPositions) else BASE,
+        position_base=positions.base if isinstance(positions, SinusoidalPositions) else SINUSOID_BASE,
         decoding=translator.decoding,
     )
     save_tokenizers(translator.tokenizers, folder / TOKENIZER)

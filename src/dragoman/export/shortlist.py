@@ -29,13 +29,13 @@ from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 FILE = "vmap.txt"
 """The name that CTranslate2 looks for in the folder of a model."""
 
-FREQUENT = 100
+NUM_FREQUENT_PIECES = 100
 """Pieces that are candidates for every sentence."""
-TRANSLATIONS = 60
+CANDIDATES_PER_PIECE = 60
 """Candidates for each source piece."""
-ROUNDS = 4
+EM_ROUNDS = 4
 """Of expectation and maximisation."""
-LONGEST = 100
+MAX_PIECES = 100
 """Pieces of a side; longer pairs say little of which piece translates which, and cost much."""
 MOST_LINKS = 40_000_000
 """Pairs of pieces that are counted, at most; those of more text are taken from sentences spread over all of it."""
@@ -95,7 +95,7 @@ def _write(file: TextIO, key: str, values: Sequence[str]) -> None:
         file.write(f"{key}\t{' '.join(kept)}\n")
 
 
-def frequent(corpus: IdCorpus, vocab_size: int, count: int = FREQUENT) -> list[int]:
+def frequent(corpus: IdCorpus, vocab_size: int, count: int = NUM_FREQUENT_PIECES) -> list[int]:
     """The target ids that come most often."""
     counts = np.zeros(vocab_size, dtype=np.int64)
     for row in range(len(corpus)):
@@ -103,9 +103,9 @@ def frequent(corpus: IdCorpus, vocab_size: int, count: int = FREQUENT) -> list[i
     return _best(counts.astype(np.float64), np.arange(vocab_size), count)
 
 
-def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> dict[int, list[int]]:
+def shortlist(corpus: IdCorpus, vocab_size: int, count: int = CANDIDATES_PER_PIECE) -> dict[int, list[int]]:
     """The most probable translations of each source id, at most `count`."""
-    src, tgt, probability = translation_probabilities(_sentences(corpus), vocab_size, ROUNDS)
+    src, tgt, probability = translation_probabilities(_sentences(corpus), vocab_size, EM_ROUNDS)
     by_source = {}
     starts = np.flatnonzero(np.r_[True, src[1:] != src[:-1]]) if len(src) else np.zeros(0, dtype=np.int64)
     for start, end in zip(starts, [*starts[1:], len(src)], strict=True):
@@ -116,7 +116,7 @@ def shortlist(corpus: IdCorpus, vocab_size: int, count: int = TRANSLATIONS) -> d
 def _sentences(corpus: IdCorpus) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs that are not too long, all of them or so many that they are spread over the corpus."""
     lengths = np.stack([np.asarray(corpus.src_lengths), np.asarray(corpus.tgt_lengths)]).astype(np.int64)
-    rows = np.flatnonzero(lengths.max(axis=0) <= LONGEST)
+    rows = np.flatnonzero(lengths.max(axis=0) <= MAX_PIECES)
     if not len(rows):
         rows = np.arange(len(corpus))
     links = int(lengths[:, rows].prod(axis=0).sum())

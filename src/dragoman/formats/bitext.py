@@ -19,7 +19,7 @@ from dragoman.formats.inline import escaped
 from dragoman.languages.scripts import SAME_STANDARD, best_variant, written_in
 from dragoman.version import __version__
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 _LANGUAGES = (("source-language", "srcLang"), ("target-language", "trgLang"))
 """Attributes that name the languages, of XLIFF 1.2 and 2.x."""
 _SKIPPED = frozenset({"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "cp", "alt-trans"})
@@ -240,7 +240,7 @@ def _entries(
     parser.CharacterDataHandler = reader.chars
     try:
         while True:
-            chunk = stream.read(CHUNK)
+            chunk = stream.read(CHUNK_BYTES)
             parser.Parse(chunk, not chunk)
             for unit in reader.done:
                 seen.update(dict.fromkeys(unit.texts))

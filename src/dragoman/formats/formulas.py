@@ -24,7 +24,7 @@ FUNCTIONS_OF_CODES = frozenset({
 LEFT = "texts in formulas"
 RESULTS = "results of formulas"
 SHEETS = "names of sheets, which formulas name"
-LONGEST = 255
+MAX_TEXT_CHARS = 255
 """Characters of a text in a formula; Excel calls a file damaged that has more."""
 FORMATS = "words in formats of numbers"
 _QUOTE = r"(?:\"|&quot;|&#34;|&#x22;)"
@@ -58,8 +58,8 @@ def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, s
 def _as_literal(source: str, items: Sequence[Item]) -> str:
     """A text as it stands in a formula, between quotes; its source where it is too long for one."""
     translation = plain(items)
-    if len(translation) > LONGEST:
-        say(f"a text in a formula stays as it is: its translation has more than {LONGEST} characters")
+    if len(translation) > MAX_TEXT_CHARS:
+        say(f"a text in a formula stays as it is: its translation has more than {MAX_TEXT_CHARS} characters")
         return source
     return as_value([translation.replace('"', '""')])
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain
 from dragoman.languages.punctuation import CLOSING, ENDS
 
-NARROWEST, WIDEST = 30, 130
+MIN_WIDTH_CHARS, MAX_WIDTH_CHARS = 30, 130
 """Characters of a line, between which texts are broken."""
 _LINE = re.compile(r"(?:[^\S\n]*+\n)++|[^\n]++\n?")
 """A line, or blank lines one below the other."""
@@ -94,7 +94,11 @@ def _width(paragraph: Sequence[Line]) -> int:
     """The width that the lines of a paragraph are broken at; 0 where they are not, or have no spaces to break at."""
     lengths = [line.column + len(line.text) for line in paragraph]
     width = max(lengths)
-    if len(paragraph) < 2 or not NARROWEST <= width <= WIDEST or not all(" " in line.text for line in paragraph[:-1]):
+    if (
+        len(paragraph) < 2
+        or not MIN_WIDTH_CHARS <= width <= MAX_WIDTH_CHARS
+        or not all(" " in line.text for line in paragraph[:-1])
+    ):
         return 0
     pairs = list(zip(paragraph, lengths, paragraph[1:], strict=False))
     if not all(length + 1 + len(after.text.split(" ", 1)[0]) > width for _, length, after in pairs):

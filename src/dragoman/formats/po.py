@@ -17,7 +17,7 @@ _LINE = re.compile(r"(?P<name>msgctxt|msgid_plural|msgid|msgstr(?:\[(?P<number>\
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = str.maketrans({char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()})
-OFTEN = 5
+MIN_COUNTS_OF_FORM = 5
 """Counts up to 1,000 that a form may have, for `msgfmt`, if its texts do not say the number."""
 _NUMBERED = frozenset({"c-format", "objc-format", "java-printf-format", "php-format"})
 """Flags of messages whose arguments may have a number."""
@@ -180,7 +180,7 @@ class Rule(NamedTuple):
             return -1 if self.form else 0
         one = self.form(1)
         is_format = any(flag.endswith("-format") and not flag.startswith("no-") for flag in flags)
-        is_often = sum(self.form(count) == one for count in range(1000)) > OFTEN
+        is_often = sum(self.form(count) == one for count in range(1000)) > MIN_COUNTS_OF_FORM
         return -1 if is_format and is_often and not says_number(singular, plural) else one
 
 
@@ -265,14 +265,14 @@ def plural_forms(src: str, plural: str, forms: Sequence[str], header: Header) ->
     """
     if not plural:
         return [(src, forms[0] if forms else "")]
-    one, many = (0, len(forms) - 1) if header.form is None else (header.form(1), header.form(MANY))
+    one, many = (0, len(forms) - 1) if header.form is None else (header.form(1), header.form(COUNT_OF_MANY))
     if max(one, many) >= len(forms):
         one, many = 0, len(forms) - 1
     pairs = [(src, one), (plural, many)] if one != many else [(plural, many)]
     return [(text, forms[number] if forms else "") for text, number in pairs]
 
 
-MANY = 5
+COUNT_OF_MANY = 5
 """A count that takes the form of many things in every language."""
 
 

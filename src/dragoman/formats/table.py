@@ -25,13 +25,13 @@ from dragoman.progress import say
 SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
 SEPARATORS = "\t;,"
 """Marks that part columns. A decimal comma, or one in a sentence, is more usual than a semicolon or a tab."""
-LOOKED_AT = 500
+SAMPLE_ROWS = 500
 """Rows that say which mark parts the columns, and which column has which language."""
 
-HIGHEST_TITLE = 10
+MAX_HEADING_ROW = 10
 """Rows among which the heading stands."""
 
-LONGEST_CELL = 200
+MAX_CELL_LINES = 200
 """Lines of a cell; a longer one is a quotation mark that was forgotten, and the rest of the file."""
 
 _HEADINGS = {"source", "src", "original", "term"}, {"target", "tgt", "translation"}
@@ -77,7 +77,7 @@ def rows_of_text(text: str, name: str, separator: str = "") -> Iterator[Row]:
     before = line - 1
     try:
         for cells in reader:
-            if any("\n" in cell and cell.count("\n") > LONGEST_CELL for cell in cells):
+            if any("\n" in cell and cell.count("\n") > MAX_CELL_LINES for cell in cells):
                 raise Error.WRONG_SHAPE("a quotation mark that is not closed", file=name, line=line)
             if any(cell.strip() for cell in cells):
                 yield Row(line, [cell.strip() for cell in cells])
@@ -170,7 +170,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 def _is_quoted(text: str) -> bool:
     """True for tab-separated values whose cells stand in quotation marks, as spreadsheets write them."""
-    cells = [cell for line in itertools.islice(io.StringIO(text), LOOKED_AT) for cell in line.strip().split("\t")]
+    cells = [cell for line in itertools.islice(io.StringIO(text), SAMPLE_ROWS) for cell in line.strip().split("\t")]
     filled = [cell for cell in cells if cell]
     return bool(filled) and sum(cell[0] == cell[-1] == '"' and len(cell) > 1 for cell in filled) > 0.9 * len(filled)
 
@@ -181,7 +181,7 @@ def separator_of(text: str) -> str:
     >>> separator_of("open;ouvrir\\nclose, now;fermer\\n")
     ';'
     """
-    lines = [line for line in itertools.islice(io.StringIO(text, newline=None), LOOKED_AT) if line.strip()]
+    lines = [line for line in itertools.islice(io.StringIO(text, newline=None), SAMPLE_ROWS) if line.strip()]
 
     def agreement(separator: str) -> tuple[int, int]:
         counts = [
@@ -250,7 +250,7 @@ def entries(data: bytes, name: str, languages: tuple[str, str], named: tuple[str
     refusal: DragomanError | None = None
     is_read = False
     for rows in tables(data, name, languages):
-        first = list(itertools.islice(rows, LOOKED_AT))
+        first = list(itertools.islice(rows, SAMPLE_ROWS))
         if not first:
             continue
         del first[: _title(first, languages, named)]
@@ -267,7 +267,7 @@ def entries(data: bytes, name: str, languages: tuple[str, str], named: tuple[str
 
 def _title(table: Sequence[Row], languages: tuple[str, str], named: tuple[str, str] | None) -> int:
     """The number of rows above the heading of a table: its title, who made it. They have no pair in its columns."""
-    for number, row in enumerate(table[:HIGHEST_TITLE]):
+    for number, row in enumerate(table[:MAX_HEADING_ROW]):
         heading = [cell.lower() for cell in row.cells]
         columns = None
         if named is None:

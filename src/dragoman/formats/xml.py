@@ -10,7 +10,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Options
 from dragoman.formats.inline import Kind, Token
 
-CHUNK = 1 << 16
+CHUNK_BYTES = 1 << 16
 MAX_DEPTH = 256
 _STEPS = {"start": 1, "end": -1}
 
@@ -36,7 +36,7 @@ def events(text: str, options: Options) -> Iterator[Event]:
     Raises DragomanError, with the line, for what is not well-formed, for a DTD and for more than 256 levels.
     """
     reader = _Reader(text.encode(), options.name)
-    for at in range(0, len(reader.data) + 1, CHUNK):
+    for at in range(0, len(reader.data) + 1, CHUNK_BYTES):
         reader.read(at)
         yield from reader.finished()
     reader.pending.append((len(reader.data), "other", "", {}))
@@ -63,7 +63,7 @@ class _Reader:
     def read(self, at: int) -> None:
         """Parse the next piece."""
         try:
-            self.parser.Parse(self.data[at : at + CHUNK], at + CHUNK > len(self.data))
+            self.parser.Parse(self.data[at : at + CHUNK_BYTES], at + CHUNK_BYTES > len(self.data))
         except xml.parsers.expat.ExpatError as error:
             reason = xml.parsers.expat.ErrorString(error.code)
             raise Error.BAD_SYNTAX(f"broken XML: {reason}", file=self.name, line=error.lineno) from error

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from dragoman.errors import DragomanError, Error
 from dragoman.export.origin import Origin
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import BASE, LAYOUTS, sinusoidal_table
+from dragoman.nn.positions import LAYOUTS, SINUSOID_BASE, sinusoidal_table
 from dragoman.text.tokenizers.pair import TokenizerPair
 
-NEVER = -100.0
+NEVER_BIAS = -100.0
 """The bias of an entry that their vocabulary lacks: it is never said, and has no part in the normaliser in float32.
 
 Not minus infinity: smoothed labels have a share of every entry."""
@@ -99,7 +99,7 @@ CONVERTERS = {
 """Files of a model, and the command that converts it; a .pt is a pickle, so unsafe, of whoever made it."""
 
 
-def scheme(table: Tensor, base: float = BASE) -> dict[str, Any] | None:
+def scheme(table: Tensor, base: float = SINUSOID_BASE) -> dict[str, Any] | None:
     """The settings whose vectors a table of positions holds, to the last bit; None: there are none, it was learnt.
 
     `base`: the sinusoids' that are looked for."""

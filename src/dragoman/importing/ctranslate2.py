@@ -19,12 +19,12 @@ from dragoman import config
 from dragoman.errors import Error
 from dragoman.export.ctranslate2 import entries
 from dragoman.export.origin import TOKENIZER, read_origin
-from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.base import NEVER_BIAS, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
 from dragoman.importing.vocabularies import Sides, languages_in, tokenizer_of
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
-from dragoman.nn.positions import BASE, LearnedPositions
+from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of
@@ -120,7 +120,9 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None, spm: Sequence
         raise refusal(folder, reasons)
     sides = _sides(folder, variables, spm, _start(variables, described))
     tokenizers = sides.tokenizers
-    settings, reasons = _settings(variables, described, sides, BASE if origin is None else origin.position_base)
+    settings, reasons = _settings(
+        variables, described, sides, SINUSOID_BASE if origin is None else origin.position_base
+    )
     model = cast(Transformer, build_model(settings, tokenizers).eval())
     with torch.no_grad():
         _fill(model, variables, sides)
@@ -321,9 +323,9 @@ def _fill(model: Transformer, variables: Variables, sides: Sides) -> None:
     if model.output.bias is not None:
         name = "decoder/projection/bias"
         theirs = variables[name] if name in variables else torch.zeros(max(sides.tgt_rows) + 1)
-        fill_rows(model.output.bias, theirs, sides.tgt_rows, missing=NEVER)
+        fill_rows(model.output.bias, theirs, sides.tgt_rows, missing=NEVER_BIAS)
         if sides.start not in ("", SPECIALS[BOS_ID]):  # a copy of the row of another token, which has its part there
-            model.output.bias[PAD_ID if sides.start == SPECIALS[PAD_ID] else BOS_ID] = NEVER
+            model.output.bias[PAD_ID if sides.start == SPECIALS[PAD_ID] else BOS_ID] = NEVER_BIAS
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             embedding.positions.embedding.weight.copy_(variables[f"{side}/position_encodings/encodings"])

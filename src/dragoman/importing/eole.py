@@ -32,7 +32,7 @@ from dragoman.importing.safetensors_files import read_all
 from dragoman.importing.vocabularies import Sides, tokenizer_of
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import BASE, LearnedPositions
+from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -245,9 +245,9 @@ def _position(model: dict[str, Any], rope: dict[str, Any], weights: Weights) -> 
     if scheme == "Rotary":
         return {"type": "rotary", "base": float(rope.get("rotary_theta", 10_000))}, []
     if scheme == "Learned" and not embeddings.get("normalize"):
-        return positions(_table(weights, "src"), _table(weights, "tgt"), BASE)
+        return positions(_table(weights, "src"), _table(weights, "tgt"), SINUSOID_BASE)
     if scheme in ("SinusoidalInterleaved", "SinusoidalConcat"):
-        return positions(_table(weights, "src"), _table(weights, "tgt"), BASE)
+        return positions(_table(weights, "src"), _table(weights, "tgt"), SINUSOID_BASE)
     return {}, [f"model.embeddings.position_encoding_type: {scheme}, which nothing here does"]
 
 

@@ -17,7 +17,7 @@ from dragoman import config
 from dragoman.errors import Error
 from dragoman.export.parameter_names import named
 from dragoman.importing.base import (
-    NEVER,
+    NEVER_BIAS,
     Imported,
     Weights,
     fill_modules,
@@ -233,7 +233,7 @@ def _fill(model: Transformer, weights: Weights, sides: Sides) -> None:
     fill_rows(model.output.weight, output, sides.tgt_rows)
     assert model.output.bias is not None
     model.output.bias.zero_()
-    model.output.bias[BOS_ID] = NEVER  # a copy of the row of `</s>`, which has its part there
+    model.output.bias[BOS_ID] = NEVER_BIAS  # a copy of the row of `</s>`, which has its part there
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             embedding.positions.embedding.weight.copy_(_table(weights, side))

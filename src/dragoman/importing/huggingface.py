@@ -26,12 +26,12 @@ from dragoman.export import huggingface_weights
 from dragoman.export.huggingface import quietly, transformers_library
 from dragoman.export.huggingface_tokenizer import Vocabulary as JointVocabulary
 from dragoman.export.origin import TOKENIZER, Origin, read_origin
-from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.base import NEVER_BIAS, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
 from dragoman.importing.huggingface_settings import Ids, of_model, read_search, require_same, search
 from dragoman.importing.huggingface_tensors import BIAS, EMBEDDINGS, read_tensors
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import BASE, LearnedPositions, sinusoidal_table
+from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
@@ -83,7 +83,7 @@ def load(folder: Path, src_lang: str | None, tgt_lang: str | None) -> Imported:
         if origin is None
         else _own_sides(folder, described, tensors, origin, languages)
     )
-    settings, reasons = _settings(described, tensors, sides, BASE if origin is None else origin.position_base)
+    settings, reasons = _settings(described, tensors, sides, SINUSOID_BASE if origin is None else origin.position_base)
     spoken = sides.tokenizers.languages
     decoding, refused = search(generation, path, sides.ids, len(spoken.tgt_before) if spoken else 0)
     if reasons := [*of_model(folder), *reasons, *refused]:
@@ -408,9 +408,9 @@ def _fill(model: Transformer, tensors: Weights, sides: Sides, family: Family) ->
     if model.output.bias is not None:
         bias = tensors.get(BIAS)
         theirs = torch.zeros(len(output)) if bias is None else bias.flatten()
-        theirs = theirs.masked_fill(theirs == -torch.inf, NEVER)
+        theirs = theirs.masked_fill(theirs == -torch.inf, NEVER_BIAS)
         rows = [-1 if index == sides.never else row for index, row in enumerate(sides.tgt_rows)]
-        fill_rows(model.output.bias, theirs, rows, missing=NEVER)
+        fill_rows(model.output.bias, theirs, rows, missing=NEVER_BIAS)
     for side, embedding in (("encoder", model.src_embedding), ("decoder", model.tgt_embedding)):
         if isinstance(embedding.positions, LearnedPositions):
             table = tensors[f"model.{side}.embed_positions.weight"]

@@ -19,11 +19,11 @@ from dragoman.errors import Error
 from dragoman.export.marian_format import read_npz
 from dragoman.export.marian_weights import DEFAULTS, EPSILONS, NEW, OLD, Naming, parameters
 from dragoman.export.origin import TOKENIZER, read_origin
-from dragoman.importing.base import NEVER, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
+from dragoman.importing.base import NEVER_BIAS, Imported, Weights, fill_rows, languages_of, positions, refusal, tying
 from dragoman.importing.vocabularies import Sides, languages_in, tokenizer_of
 from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
-from dragoman.nn.positions import BASE, LearnedPositions
+from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes
 from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer, Vocabulary
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
@@ -264,7 +264,7 @@ def _settings(
     table = bool(options["type"] == NEW and options.get("transformer-train-position-embeddings"))
     if table:
         tables = [weights[_naming(options).position_table(side)] for side in ("encoder", "decoder")]
-        position, reasons = positions(tables[0], tables[1], BASE)
+        position, reasons = positions(tables[0], tables[1], SINUSOID_BASE)
     bias = _bias(weights, options, shape.vocab_sizes[1])
     norms = "".join(_operations(options, name) for name in (*PLACES, "transformer-postprocess-emb"))
     if "n" in norms and "r" in norms:
@@ -403,7 +403,7 @@ def _fill(model: Transformer, weights: Weights, sides: Sides, options: dict[str,
     fill_rows(model.output.weight, output, sides.tgt_rows)
     bias = _bias(weights, options, len(output))
     if model.output.bias is not None:
-        fill_rows(model.output.bias, bias, sides.tgt_rows, missing=NEVER)
+        fill_rows(model.output.bias, bias, sides.tgt_rows, missing=NEVER_BIAS)
     naming = _naming(options)
     for one in parameters(model, naming):
         theirs = weights[one.name]

@@ -70,7 +70,7 @@ def _reasons(settings: dict[str, Any]) -> list[str]:
     """Why a config is of something else than a LoRA adapter of linear layers."""
     if settings.get("peft_type") != "LORA":
         return [f"peft_type: {settings.get('peft_type')} is no LORA"]
-    unknown = {key: value for key, value in settings.items() if key not in SAYS_NOTHING and value not in NOTHING}
+    unknown = {key: value for key, value in settings.items() if key not in SAYS_NOTHING and value not in UNSET_VALUES}
     if settings.get("bias", "none") != "none":
         unknown["bias"] = settings["bias"]
     if settings.get("init_lora_weights", True) not in PLAIN_STARTS:
@@ -78,7 +78,7 @@ def _reasons(settings: dict[str, Any]) -> list[str]:
     return [f"{key}: {str(value)[:60]} is not known here" for key, value in unknown.items()]
 
 
-NOTHING: tuple[Any, ...] = (None, False, {}, [], "", 0)
+UNSET_VALUES: tuple[Any, ...] = (None, False, {}, [], "", 0)
 
 
 def _factors(

@@ -18,7 +18,7 @@ from dragoman.errors import Error
 CHRF_ORDER, CHRF_BETA, BLEU_ORDER = 6, 2, 4
 """sacreBLEU's: the longest n-grams in characters, how much more recall counts than precision; n-grams in words."""
 
-BLOCK = 2**14
+NGRAMS_AT_ONCE = 2**14
 """So many different n-grams are compared at once, at most."""
 
 
@@ -92,9 +92,9 @@ def overlaps(
     ]
     rows, columns, counts = np.array(entries, dtype=np.int64).reshape(-1, 3).T
     shared = np.zeros((len(grams), len(grams)))
-    for start in range(0, len(numbers), BLOCK):
-        chosen = (start <= columns) & (columns < start + BLOCK)
-        table = np.zeros((len(grams), min(BLOCK, len(numbers) - start)), dtype=np.float32)
+    for start in range(0, len(numbers), NGRAMS_AT_ONCE):
+        chosen = (start <= columns) & (columns < start + NGRAMS_AT_ONCE)
+        table = np.zeros((len(grams), min(NGRAMS_AT_ONCE, len(numbers) - start)), dtype=np.float32)
         table[rows[chosen], columns[chosen] - start] = counts[chosen]
         for times in range(1, int(table.max(initial=0)) + 1):  # min(a, b): how often both are at least 1, 2, 3 ...
             reached = (table >= times).astype(np.float32)

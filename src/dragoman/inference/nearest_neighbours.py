@@ -14,7 +14,7 @@ most. So text that is unlike them all is translated as without it, and what was 
 distances of other text say what is near.)
 
 The weights of the model stay as they are. Distances are looked up in an inverted file of faiss, which looks at the
-PROBES nearest of its lists alone, row by row: what a row finds does not depend on the others.
+PROBED_LISTS nearest of its lists alone, row by row: what a row finds does not depend on the others.
 """
 
 import copy
@@ -46,12 +46,13 @@ from dragoman.text.tokenizers.base import PAD_ID
 
 INDEX, TOKENS, SETTINGS = "keys.faiss", "tokens.npy", "datastore.json"
 
-EXACT = 20_000
+MAX_KEYS_SEARCHED_EXACTLY = 20_000
 """Up to so many keys all of them are looked at."""
 KEYS_A_LIST = 100
 """Keys of each list that the centres of the lists are learnt from, at most."""
-PROBES = 16
-"""Lists that are looked at for each state; 64 lower the loss by another 0.002 nats (docs/log.md)."""
+PROBED_LISTS = 16
+"""Lists that are looked at for each state; 64 lower the loss by another 0.002 nats (benchmarks/log/2026-11.md,
+"2026-11-27: nearest neighbours, minimum Bayes risk over runs, a second search")."""
 ROWS_AT_ONCE = 16
 """Below 20 rows faiss measures each row by itself; above it multiplies matrices, which may round a row by its
 neighbours."""
@@ -61,7 +62,7 @@ FEW_COUNT, FEW_WEIGHTS, REACHES = 8, (0.5, 0.7, 0.9), (0.05, 0.1, 0.2, 0.3)
 """Those for a datastore of corrections; reaches as parts of other text that have a key within them."""
 FEW_ROWS = 2000
 """Tokens of corrections that are looked up among the other corrections, at most."""
-OWN = -1
+OWN_TOKEN = -1
 """In the place of a token that the model says by itself before it."""
 
 
@@ -123,7 +124,7 @@ class NearestNeighbours(nn.Module):
         settings = self.datastore.config
         rows = hidden.detach().reshape(-1, hidden.size(-1)).float().cpu().numpy()
         distances, tokens = self.datastore.nearest(np.nan_to_num(rows), settings.k)
-        is_own = torch.from_numpy(tokens == OWN)  # (rows, k)
+        is_own = torch.from_numpy(tokens == OWN_TOKEN)  # (rows, k)
         ids = torch.from_numpy(np.maximum(tokens, 0).astype(np.int64)).to(own.device)
         shares = torch.from_numpy(-scaled(distances, settings)).softmax(dim=-1)
         given = 1 - torch.where(is_own, shares, 0.0).sum(dim=1)
@@ -234,13 +235,13 @@ def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str, *, correction
     total = sum(1 + len(tgt) for _, tgt in pairs)
     if not pairs:
         raise Error.EMPTY("there is no pair to make a datastore of")
-    lists = 1 if total <= EXACT else 2 * round(total**0.5)
+    lists = 1 if total <= MAX_KEYS_SEARCHED_EXACTLY else 2 * round(total**0.5)
     order = np.random.default_rng(1).permutation(len(pairs))  # what centres are learnt from is a fair part
     states, tokens, waiting = _states(model, [pairs[row] for row in order]), [], []
     index = faiss.index_factory(_d_model(model), f"IVF{lists},SQfp16" if lists > 1 else "Flat")
     with Progress("reading", total) as bar:
         for hidden, targets, _ in states:
-            tokens.append(np.where(_greedy(model, hidden) == targets, OWN, targets) if corrections else targets)
+            tokens.append(np.where(_greedy(model, hidden) == targets, OWN_TOKEN, targets) if corrections else targets)
             bar.advance(len(targets))
             if index.is_trained:
                 index.add(hidden)
@@ -251,7 +252,7 @@ def build(model: Seq2SeqModel, pairs: Sequence[Ids], weights: str, *, correction
                 index.train(np.concatenate(waiting))
                 index.add(np.concatenate(waiting))
     if lists > 1:
-        index.nprobe = PROBES
+        index.nprobe = PROBED_LISTS
     return Datastore(index, np.concatenate(tokens), DatastoreConfig(weights=weights, pairs=len(pairs), tokens=total))
 
 
@@ -262,7 +263,7 @@ def tuned(datastore: Datastore, model: Seq2SeqModel, pairs: Sequence[Ids]) -> Da
     """
     read = _read(model, pairs)
     away, tokens = datastore.nearest(read.states, max(COUNTS))
-    looked_up = _LookedUp(read.probs, away.astype(np.float64), tokens == read.tokens[:, None], tokens == OWN)
+    looked_up = _LookedUp(read.probs, away.astype(np.float64), tokens == read.tokens[:, None], tokens == OWN_TOKEN)
     usual = float(np.median(away[:, 0])) or float(away[np.isfinite(away)].mean()) or 1.0
     best = replace(datastore.config, weight=0.0, nats=looked_up.nats(), nats_with=looked_up.nats())
     for k in COUNTS:

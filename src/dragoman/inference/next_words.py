@@ -7,9 +7,9 @@ from dragoman.inference.translation import Translation
 from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.words import split_words
 
-TOKENS = 12
+TOKENS_PER_WORD = 12
 """Tokens that are looked at for each word that is asked for: many go on with the word before."""
-BEGINNINGS = 2
+BEGINNINGS_PER_WORD = 2
 """Translations that are made for each word that is asked for: several tokens may begin the same word."""
 
 
@@ -25,7 +25,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
         return []
     if len(parts) > 1:
         raise Error.UNSUPPORTED("a text that is translated in parts has no other words", "ask for a sentence of it")
-    beam = min(TOKENS * count, translator.tokenizers.tgt.vocab_size - 8)
+    beam = min(TOKENS_PER_WORD * count, translator.tokenizers.tgt.vocab_size - 8)
     one_token = translator.with_decoding(
         beam_size=beam, n_best=beam, max_length_ratio=0.0, max_length_extra=1, min_length=0, length_penalty=NoPenalty(),
         coverage_penalty=0.0, diversity=0.0, diversity_groups=1, sampling=None, mbr="none", no_repeat_ngram=0,
@@ -40,7 +40,9 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
         if split_words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
     ]
     best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
-    hypotheses = best.free_hypotheses([parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS * count]])
+    hypotheses = best.free_hypotheses(
+        [parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS_PER_WORD * count]]
+    )
     chosen: dict[str, Translation] = {}
     for items in hypotheses:
         item = best.ranked(items, parts[0])[0]

@@ -20,8 +20,9 @@ from dragoman.languages.codes import same_languages
 
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
-WEIGHT = 0.3
-"""The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (docs/log.md).
+DEFAULT_WEIGHT = 0.3
+"""The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (benchmarks/log/2026-11.md,
+"2026-11-22: a run back ranks the n best (noisy channel)").
 
 Beside the search's usual score, the mean log probability of a token. Translations then become longer, by 1 to 3 %
 there. With `--length-penalty 0` that score is a sum, a weight of 3.5 is about as much, and they keep their length:
@@ -35,7 +36,7 @@ class NoisyChannelReranker:
 
     back: SearchTranslator
     """A run from the language of the translations to the language of their sources."""
-    weight: float = WEIGHT
+    weight: float = DEFAULT_WEIGHT
 
     def __call__(self, sources: Sequence[str], translations: Sequence[list[Translation]]) -> list[list[Translation]]:
         """The translations of each source, best first, with the sums above as their scores.

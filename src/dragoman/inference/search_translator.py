@@ -36,9 +36,9 @@ from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import BOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 
-LONG_PREFIX = 256
+MAX_PREFIX_TOKENS = 256
 """Tokens that a prefix may have, even of a model that writes shorter translations."""
-SPELLINGS = 100
+MAX_SEARCHES_FOR_BANNED = 100
 """Searches of a sentence for a translation without banned phrases, at most."""
 
 
@@ -257,7 +257,7 @@ class SearchTranslator:
         if self.banned is None:
             return results
         searched = dict(enumerate(parts))
-        for _ in range(SPELLINGS):
+        for _ in range(MAX_SEARCHES_FOR_BANNED):
             again = {}
             for row, part in searched.items():
                 spelled = {
@@ -392,7 +392,7 @@ class SearchTranslator:
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens) + self.decoding.max_length_extra)
-        if len(ids) > (longest := max(longest, LONG_PREFIX)):
+        if len(ids) > (longest := max(longest, MAX_PREFIX_TOKENS)):
             raise Error.TOO_LONG(
                 f"prefix {prefix[:20]!r}...: it has {len(ids)} tokens; a translation has up to {longest}", "shorten it"
             )

@@ -16,7 +16,7 @@ from babel.core import Locale, get_global
 
 from dragoman.languages.names import SCRIPTS, named
 
-TELLING = 20
+MIN_CHARS_FOR_LANGUAGE = 20
 """Characters from which on the language of a text can be told."""
 
 

@@ -13,26 +13,26 @@ from dragoman.errors import writing
 from dragoman.languages.codes import facts, is_known, language_of, parsed, script_of
 from dragoman.languages.scripts import LETTERS, several, telling_script, written_in
 
-SURE, SURE_OF_TWO = 0.9, 0.99
+MIN_PROBABILITY, MIN_PROBABILITY_OF_TWO = 0.9, 0.99
 """Probability from which a text counts as one of all languages, or as one of two."""
-FEWEST_LETTERS = 12
+MIN_LETTERS = 12
 """In shorter texts nothing is sure; a letter of a script without spaces counts for three."""
 
 NO_LANGUAGE = "zxx"
 """The identifier's code for formulas, numbers and the like."""
-EXPECTED, RARE = 0.5, 0.1
+EXPECTED_PRIOR, RARE_FACTOR = 0.5, 0.1
 """The probability that a text is in one of the languages that are expected, before it is looked at; and how much less
 likely than a common language (one with a name in `languages.toml`) another one is. `benchmarks/language_id.py`: of
 texts in the languages that are expected none is taken for another one, of texts in others nearly all."""
-GREETING_WORDS, GREETED, GREETED_FIRST = 3, 20.0, 5.0
+GREETING_WORDS, GREETING_FACTOR, FIRST_GREETING_FACTOR = 3, 20.0, 5.0
 """Words of a text, at most, that may be a greeting, and how many times as probable as by its letters that makes its
 languages: letters say little of one word, and a greeting is what a person tries first. The last one is for a greeting
 that a sentence begins with, among languages near to the likely one: `God morgen, ...` is two words in Norwegian."""
-LOOKED_AT = (400, 200)
+SAMPLE_LETTERS = (400, 200)
 """Letters of the beginning, and of the middle, that a language is told from."""
-OTHER_SCRIPT = 0.02
+OTHER_SCRIPT_PROBABILITY = 0.02
 """The probability that a text is of the variants that are written in another script than most of its letters."""
-COMMON, FEWEST_SURE = 500, 10
+COMMON_LANGUAGE_SAMPLE, MIN_SURE_TEXTS = 500, 10
 """Texts that are looked at for their common language, and those of them that have to be sure."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -84,8 +84,8 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
     another script than the text, the language comes in the script of the text: `zh-Hans` where `zh-Hant` is expected.
 
     A text without letters may be in all that are expected, and so may one whose languages are not known here: their
-    probability is 0. No more of a text is looked at than `LOOKED_AT` letters, with spaces around them: its first and
-    last word end there, which tells the language of a few words better (docs/log.md).
+    probability is 0. No more of a text is looked at than `SAMPLE_LETTERS` letters, with spaces around them: its first
+    and last word end there, which tells the language of a few words better (docs/log.md).
 
     >>> [likely_languages(text, ["de", "en"])[0][0] for text in ("Je voudrais une bière.", "Hola!", "Hallo!")]
     ['fr', 'es', 'de']
@@ -98,17 +98,17 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
         return [(code, 0.0) for code in expected]
     likelihoods = _shares(f" {sample(text)} ")
     likelihoods.pop(NO_LANGUAGE, None)
-    weights = {label: 1.0 if label in facts("name") else RARE for label in likelihoods}
+    weights = {label: 1.0 if label in facts("name") else RARE_FACTOR for label in likelihoods}
     others = sum(weight for label, weight in weights.items() if label not in codes)
     priors = {
-        label: EXPECTED / len(awaited) if label in codes else (1 - EXPECTED) * weight / others
+        label: EXPECTED_PRIOR / len(awaited) if label in codes else (1 - EXPECTED_PRIOR) * weight / others
         for label, weight in weights.items()
     }
     shares = {label: share * priors[label] for label, share in likelihoods.items()}
     for label in _greeted(_CLAUSE.split(text, maxsplit=1)[0]) & _near(max(shares, key=shares.__getitem__)):
-        shares[label] = GREETED_FIRST * shares.get(label, 0.0)
+        shares[label] = FIRST_GREETING_FACTOR * shares.get(label, 0.0)
     if greeted := _greeted(text) & shares.keys():
-        bonus = GREETED * sum(shares.values()) / sum(priors[label] for label in greeted)
+        bonus = GREETING_FACTOR * sum(shares.values()) / sum(priors[label] for label in greeted)
         shares.update({label: shares[label] + bonus * priors[label] for label in greeted})
     total = sum(shares.values()) or 1.0
     of_codes = [
@@ -132,7 +132,7 @@ def _variants(text: str, codes: Sequence[str]) -> dict[str, float]:
     fitting = fitting or [code for code in codes if not any(parsed(code)[1:3])]
     fitting = fitting or [f"{parsed(codes[0]).language}-{script}"]
     others = [code for code in codes if code not in fitting]
-    rest = OTHER_SCRIPT if others else 0.0
+    rest = OTHER_SCRIPT_PROBABILITY if others else 0.0
     return {code: (1 - rest) / len(fitting) for code in fitting} | {code: rest / len(others) for code in others}
 
 
@@ -158,9 +158,9 @@ def source_language(text: str, sources: Sequence[str], target: str, served: Sequ
     shares = dict(ranked)
     here = sum(shares[code] for code in candidates) if all(map(known, candidates)) else 1.0
     best = ranked[0]
-    if best[0] not in candidates and 1 - here >= SURE:
+    if best[0] not in candidates and 1 - here >= MIN_PROBABILITY:
         return best
-    if shares[target] and shares[target] >= SURE * here:
+    if shares[target] and shares[target] >= MIN_PROBABILITY * here:
         return target, shares[target]
     return max(((code, shares[code]) for code in sources or served), key=lambda one: one[1], default=best)
 
@@ -171,9 +171,9 @@ def sample(text: str) -> str:
     >>> sample("a" * 10), len(sample("a" * 100_000))
     ('aaaaaaaaaa', 601)
     """
-    if len(text) <= sum(LOOKED_AT):
+    if len(text) <= sum(SAMPLE_LETTERS):
         return text
-    first, middle = LOOKED_AT
+    first, middle = SAMPLE_LETTERS
     start = max(first, (len(text) - middle) // 2)
     return f"{text[:first]} {text[start : start + middle]}"
 
@@ -185,15 +185,15 @@ def known(code: str) -> bool:
 
 def is_long_enough(text: str) -> bool:
     """True if a text has so many letters that its language can be told."""
-    return len(_LETTER.findall(text)) + 2 * len(_DENSE.findall(text)) >= FEWEST_LETTERS
+    return len(_LETTER.findall(text)) + 2 * len(_DENSE.findall(text)) >= MIN_LETTERS
 
 
 def common_language(texts: Sequence[str]) -> str:
     """The language that most of some texts are surely in; "" where that cannot be said."""
-    identified = [identify(text) for text in texts[:COMMON] if is_long_enough(text)]
-    sure = Counter(language for language, probability in identified if probability >= SURE)
+    identified = [identify(text) for text in texts[:COMMON_LANGUAGE_SAMPLE] if is_long_enough(text)]
+    sure = Counter(language for language, probability in identified if probability >= MIN_PROBABILITY)
     language, count = sure.most_common(1)[0] if sure else ("", 0)
-    return language if count >= FEWEST_SURE and count > 0.7 * sure.total() else ""
+    return language if count >= MIN_SURE_TEXTS and count > 0.7 * sure.total() else ""
 
 
 def recognised(texts: Sequence[str]) -> str:
@@ -203,12 +203,12 @@ def recognised(texts: Sequence[str]) -> str:
     >>> recognised(["我们去公园。", "今天天气很好。"]), recognised(["7", "?"])
     ('zh', '')
     """
-    text = sample(" ".join(texts[:COMMON]))
+    text = sample(" ".join(texts[:COMMON_LANGUAGE_SAMPLE]))
     if language := common_language(texts):
         return written_in(language, text)
     shares = {language_of(label): share for label, share in _shares(text).items()}
     language = max(shares, key=shares.__getitem__)
-    sure = sum(shares.get(near, 0.0) for near in _near(language)) >= SURE_OF_TWO
+    sure = sum(shares.get(near, 0.0) for near in _near(language)) >= MIN_PROBABILITY_OF_TWO
     return written_in(language, text) if is_long_enough(text) and sure and language != NO_LANGUAGE else ""
 
 
@@ -240,11 +240,11 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
         return None
     if {code, language} == {"ja", "zh"} and len(text) < FEWEST_WITHOUT_KANA and not _KANA.search(text):
         return None
-    if probability >= SURE:
+    if probability >= MIN_PROBABILITY:
         return language
     if likely and likely not in near and known(likely):
         language, probability = identify(text, (code, likely))
-        return likely if language == likely and probability >= SURE_OF_TWO else None
+        return likely if language == likely and probability >= MIN_PROBABILITY_OF_TWO else None
     return None
 
 

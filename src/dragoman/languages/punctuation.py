@@ -6,9 +6,9 @@ CLOSING = "\"'”’»›“‘)\\]}」』）】〉》＂"
 """Marks that may stand behind the end of a sentence, for a class of a pattern."""
 WIDE = "。！？｡．"
 """Chinese and Japanese marks that may end a sentence."""
-SURE = "؝-؟۔܀-܂߹।॥။።፧፨༎།៓-៕៚᙮᠃᠉᱾᱿‼‽⁇-⁉⸮꓿꛳꛷꣎꣏꩝-꩟꯫﹒﹖﹗։"
+UNAMBIGUOUS_ENDS = "؝-؟۔܀-܂߹।॥။።፧፨༎།៓-៕៚᙮᠃᠉᱾᱿‼‽⁇-⁉⸮꓿꛳꛷꣎꣏꩝-꩟꯫﹒﹖﹗։"
 """Marks with no other use: Unicode's Sentence_Terminal, and Khmer and Tibetan ones. None of Armenian words."""
-ENDS = ".!?…" + WIDE + SURE
+ENDS = ".!?…" + WIDE + UNAMBIGUOUS_ENDS
 """Marks that may end a sentence, for a class of a pattern."""
 QUESTIONS = r"[?？؟⸮፧՞‽⁇⁈]+|(?<=[Ͱ-Ͽἀ-῿])[;\u037e]"
 """A pattern of a question's mark in any script."""

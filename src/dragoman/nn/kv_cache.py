@@ -21,7 +21,7 @@ from dragoman.nn.ssru import SSRUState
 MAX_SHARING = 8
 """Hypotheses of a sentence. With more of them copying is cheaper."""
 
-BLOCK = 8
+GROWTH_STEPS = 8
 """Decode steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
 
 
@@ -114,7 +114,7 @@ class SharedKVCache:
 
     def _appended(self, new: KVCache) -> "SharedKVCache":
         sentences, beam = self.seen.shape[:2]
-        table = self.table.with_capacity(self.used, beam, BLOCK * beam)
+        table = self.table.with_capacity(self.used, beam, GROWTH_STEPS * beam)
         ours = slice(self.used, self.used + beam)
         for kept, added in ((table.key, new.key), (table.value, new.value)):
             kept[:, :, ours] = added.view(sentences, beam, added.size(1), -1).transpose(1, 2)

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from dragoman.errors import Error
 
-BASE = 10_000.0
+SINUSOID_BASE = 10_000.0
 """Of the paper's sinusoids."""
 
 
 def sinusoidal_rates(
-    d_model: int, *, base: float = BASE, layout: str = "interleaved"
+    d_model: int, *, base: float = SINUSOID_BASE, layout: str = "interleaved"
 ) -> Float[Tensor, " ceil(d_model/2)"]:
     """Radians that each sine goes on by from one position to the next, in float64: base^(-2i/d_model).
 
@@ -33,7 +33,7 @@ def sinusoidal_rates(
 
 
 def sinusoidal_table(
-    length: int, d_model: int, *, base: float = BASE, layout: str = "interleaved", offset: int = 0
+    length: int, d_model: int, *, base: float = SINUSOID_BASE, layout: str = "interleaved", offset: int = 0
 ) -> Float[Tensor, "length d_model"]:
     """PE(pos, 2i) = sin(pos / base^(2i/d_model)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
@@ -66,7 +66,7 @@ class SinusoidalPositions(nn.Module):
         d_model: int,
         length: int = 512,
         *,
-        base: float = BASE,
+        base: float = SINUSOID_BASE,
         layout: str = "interleaved",
         offset: int = 0,
     ) -> None:

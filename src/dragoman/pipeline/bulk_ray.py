@@ -14,7 +14,7 @@ from dragoman.pipeline.lines import OutputFormat, translating
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import Progress, say
 
-ROUNDS = 5
+MAX_ROUNDS = 5
 """Times that what is left is given out again: blocks that a worker on another command was at and died."""
 
 
@@ -42,7 +42,7 @@ def run_on_ray(work: Work, options: TranslateOptions, form: OutputFormat, worker
     ray.data.DataContext.get_current().enable_progress_bars = False
     try:
         with Progress(f"translating {work.source.name}", work.manifest.lines) as bar:
-            for _ in range(ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 if not (left := work.left()):
                     break
                 done = ray.data.from_items(left, override_num_blocks=len(left)).map_batches(

@@ -32,10 +32,10 @@ from dragoman.text.words import is_of_letters, split_words, words
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 FILE = "confidence.json"
-FORMAT = 2
+FORMAT_VERSION = 2
 """Version of the file: 1 had isotonic steps as well."""
 BINS = 10
-FEWEST_LINES = 50
+MIN_LINES = 50
 """Lines with references from which on a calibration means something."""
 
 
@@ -74,7 +74,7 @@ class Regression:
 class Calibration:
     """The content of `confidence.json` in a run directory."""
 
-    format: int = FORMAT
+    format: int = FORMAT_VERSION
     checkpoint: str  #: The step that it belongs to.
     lines: int  #: Lines with references that it was made on.
     words: Regression  #: The chance that a human's translation has a word.
@@ -104,11 +104,11 @@ def calibrate(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], ch
     Raises DragomanError for fewer lines than mean anything.
     """
     pairs = [(src, ref) for src, ref in pairs if src.strip() and ref.strip()]
-    if len(pairs) < FEWEST_LINES:
-        raise Error.TOO_FEW(f"{len(pairs)} lines with references are too few to calibrate on: {FEWEST_LINES} or more")
+    if len(pairs) < MIN_LINES:
+        raise Error.TOO_FEW(f"{len(pairs)} lines with references are too few to calibrate on: {MIN_LINES} or more")
     hypotheses = translator.translate([src for src, _ in pairs])
     rows = [row for row, text in enumerate(hypotheses) if text.strip()]
-    if len(rows) < FEWEST_LINES:
+    if len(rows) < MIN_LINES:
         raise Error.TOO_FEW(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
     kept = [pairs[row] for row in rows]
     texts = [hypotheses[row] for row in rows]
@@ -150,16 +150,19 @@ def project(calibration: Calibration, lines: Sequence[Confidence | None]) -> Pro
     expected = float(weights @ np.array([it.chrf for it in known]))
     effective = 1 / float((weights**2).sum())
     far = expected - calibration.usual
-    error = 1.96 * (calibration.line_error**2 / effective + calibration.text_error**2 + (UNLIKE * far) ** 2) ** 0.5
+    error = (
+        1.96
+        * (calibration.line_error**2 / effective + calibration.text_error**2 + (TEXT_SLOPE_ERROR * far) ** 2) ** 0.5
+    )
     confidence = float(weights @ np.array([it.line for it in known]))
-    chrf = expected + calibration.bias + FURTHER * far
+    chrf = expected + calibration.bias + TEXT_SLOPE * far
     return Projection(float(np.clip(chrf, 0, 100)), error, len(known), confidence)
 
 
-FURTHER = 0.4
+TEXT_SLOPE = 0.4
 """Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
 in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
-UNLIKE = 0.35
+TEXT_SLOPE_ERROR = 0.35
 """Uncertainty of that for each point."""
 
 
@@ -169,7 +172,7 @@ def load(run: Path, checkpoint: str) -> Calibration:
     if not path.exists():
         raise Error.NOT_CALIBRATED("its confidence is not calibrated yet", f"dragoman calibrate {run}", file=run)
     content = read_json(path, dict)
-    if content.get("format") != FORMAT:
+    if content.get("format") != FORMAT_VERSION:
         raise Error.NOT_CALIBRATED(
             f"format {content.get('format')} is of another version", f"dragoman calibrate {run}", file=path
         )

@@ -27,7 +27,7 @@ from dragoman.text.case import is_in_capitals, lower
 from dragoman.text.segment import Span
 from dragoman.text.words import Word, words
 
-NOTHING = "codes, numbers, placeholders"
+NOTHING_TO_TRANSLATE = "codes, numbers, placeholders"
 """The reason why a text is left as it is that has nothing to translate."""
 
 
@@ -239,7 +239,7 @@ class DocumentTranslator:
         if is_text:
             self.report.translated += 1
         else:
-            self.report.kept[NOTHING] += 1
+            self.report.kept[NOTHING_TO_TRANSLATE] += 1
         self.report.codes += sum(isinstance(item, Code) and item.kind != "protected" for item in unit.items)
         self.report.remembered += any(one.kind == WarningKind.FROM_MEMORY for one in warnings)
         matches = dict.fromkeys(one for one in warnings if one.kind == WarningKind.LIKE_MEMORY)

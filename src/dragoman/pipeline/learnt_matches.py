@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.alignment.learnt_markup import has_markup, items_of_line
-from dragoman.alignment.learnt_memory import LEAST, LinksOf, links_of_run, marked, with_match
+from dragoman.alignment.learnt_memory import MIN_SIMILARITY, LinksOf, links_of_run, marked, with_match
 from dragoman.alignment.markup import text_and_codes
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
@@ -21,7 +21,7 @@ from dragoman.text.annotations import has_learnt, plain_text
 from dragoman.text.message_format import parse
 from dragoman.text.placeholders import without_spans
 
-EQUALS = 8
+MAX_EQUAL_MATCHES = 8
 """The most entries with the same similarity that one is chosen from."""
 
 
@@ -78,7 +78,7 @@ class LearntMatches:
 
     def _best(self, text: str) -> Match | None:
         """The most similar entry; of several the first by its letters, in whatever order they came into the memory."""
-        matches = self.memory.like(text, EQUALS, LEAST)
+        matches = self.memory.like(text, MAX_EQUAL_MATCHES, MIN_SIMILARITY)
         best = (match for match in matches if match.similarity == matches[0].similarity)
         return min(best, key=lambda match: match.src, default=None)
 
@@ -86,4 +86,4 @@ class LearntMatches:
 def _words_alike(text: str, other: str) -> bool:
     """True if two texts are alike without their tags and placeholders, too."""
     one, two = (uncased(without_spans(side)[0]) for side in (text, other))
-    return bool(most_alike(one, {0: two}, 1, LEAST))
+    return bool(most_alike(one, {0: two}, 1, MIN_SIMILARITY))

@@ -30,18 +30,19 @@ from dragoman.text.lookup import lookup_form
 from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
 
-LIKE = 0.75
+MIN_OFFERED_SIMILARITY = 0.75
 """The least similarity of an entry that is offered."""
 
-HINT = 0.85
-"""The least similarity of an entry whose translation decides between those that are about as probable."""
+MIN_HINT_SIMILARITY = 0.85
+"""The least similarity of an entry whose translation decides between those that are about as probable
+(benchmarks/log/2026-11.md, "2026-11-25: sentences, memories, messy text")."""
 
-_RECENT = 1000
+_MAX_UNINDEXED = 1000
 """Entries that came after the index was made, at most; with more it is made anew."""
 
 KNOWN = Warning(WarningKind.FROM_MEMORY)
 
-FEWEST_CAPITALS = 4
+MIN_CAPITALS = 4
 """Letters of a text in capitals, at least, that may be one in small letters: fewer are an acronym (`US`, us)."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -177,7 +178,7 @@ class TranslationMemory:
         if self._uncased is not None:
             self._uncased[uncased(src)] = src
         self._recent = (*self._recent, src)
-        if len(self._recent) > _RECENT:
+        if len(self._recent) > _MAX_UNINDEXED:
             self._indexed = None
 
     def _note_numbers(self, src: str) -> None:
@@ -236,7 +237,7 @@ class TranslationMemory:
         return self._in_capitals(line) if translation is None and line.isupper() else translation
 
     def _in_capitals(self, text: str) -> str | None:
-        if sum(map(str.isalpha, text)) < FEWEST_CAPITALS:
+        if sum(map(str.isalpha, text)) < MIN_CAPITALS:
             return None
         with self._changing:
             if self._uncased is None:
@@ -269,7 +270,7 @@ class TranslationMemory:
         tgt = None if entry is None else self._tgt(entry)
         return None if entry is None or tgt is None else _with_numbers(lookup_form(entry), tgt, form)
 
-    def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
+    def like(self, text: str, count: int = 3, least: float = MIN_OFFERED_SIMILARITY) -> list[Match]:
         """The entries most like a text, best first; none less than `least`."""
         check()
         form = uncased(_spaced(text))
@@ -313,7 +314,7 @@ class LayeredMemory:
         """False if no memory has an entry with a line break between two texts."""
         return any(layer.breaks_inside(before, after) for layer in self.layers)
 
-    def like(self, text: str, count: int = 3, least: float = LIKE) -> list[Match]:
+    def like(self, text: str, count: int = 3, least: float = MIN_OFFERED_SIMILARITY) -> list[Match]:
         """The entries most like a text, best first. For each source only the entry of the uppermost memory counts."""
         matches: dict[str, Match] = {}
         for layer in self.layers:
@@ -433,7 +434,7 @@ def from_memory(
 
 
 def _like_the_memory(memory: Memory, text: str, items: Sequence[Translation]) -> list[Translation]:
-    matches = memory.like(text, count=1, least=HINT) if len(items) > 1 else []
+    matches = memory.like(text, count=1, least=MIN_HINT_SIMILARITY) if len(items) > 1 else []
     if not matches:
         return list(items)
     hint, faults = matches[0].tgt, len(items[0].warnings)

@@ -10,7 +10,7 @@ from dragoman.alignment.term_placement import bound
 from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
-from dragoman.inference.reranking import WEIGHT, NoisyChannelReranker, require_opposite
+from dragoman.inference.reranking import DEFAULT_WEIGHT, NoisyChannelReranker, require_opposite
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Reranker
 from dragoman.languages.codes import same_languages
@@ -184,7 +184,7 @@ def _reranker(options: TranslateOptions, own: SearchTranslator, precision: Mappi
         return None
     back = SearchTranslator.load(check_run_dir(options.rerank), device=options.device, **precision)
     require_opposite(own, back, str(options.rerank))
-    return NoisyChannelReranker(back, WEIGHT if options.rerank_weight is None else options.rerank_weight)
+    return NoisyChannelReranker(back, DEFAULT_WEIGHT if options.rerank_weight is None else options.rerank_weight)
 
 
 def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: Mapping[str, Any]) -> SeveralRuns:

@@ -3,20 +3,20 @@
 import re
 from collections.abc import Sequence
 
-from dragoman.languages.punctuation import CLOSING, ENDS, QUESTIONS, SURE, WIDE
+from dragoman.languages.punctuation import CLOSING, ENDS, QUESTIONS, UNAMBIGUOUS_ENDS, WIDE
 from dragoman.pipeline.splitter import Piece, Splitter
 from dragoman.quality.faults import Line, too_long, too_short
 from dragoman.text.case import is_small
 from dragoman.text.numbers import numbers_in, parts_of
 from dragoman.text.placeholders import has_same_spans
 
-VARIANCE = 6.8
+LENGTH_VARIANCE_PER_CHAR = 6.8
 """Variance of the length of a translation, per character of the text (Gale and Church 1993, section 3.2)."""
-FARTHEST = 2.0
+MAX_DEVIATIONS = 2.0
 """Standard deviations that the length of a sentence's translation may be away from the text's share of it."""
 
 _SEVERAL = re.compile(
-    rf"[{ENDS}][{CLOSING}]{{0,5}}\s+\S|[{WIDE}{SURE}][{CLOSING}]{{0,5}}\S|[!?]\S|(?<=[^\x00-\u036f])[;:]|[፡၊\u037e]"
+    rf"[{ENDS}][{CLOSING}]{{0,5}}\s+\S|[{WIDE}{UNAMBIGUOUS_ENDS}][{CLOSING}]{{0,5}}\S|[!?]\S|(?<=[^\x00-\u036f])[;:]|[፡၊\u037e]"
     r"|[\t\n\v\f\r\u2028\u2029|]|\\[nrtN]|</|<[bh]r|\.{5}|…{2}|_{5}|_x00"
 )
 """Anything that may part a text. What has none is a single piece, and costs no splitting."""
@@ -69,8 +69,8 @@ def _goes_on(piece: Piece, following: Piece) -> bool:
 
 def _aligned(line: Line, ratio: float) -> bool:
     expected = ratio * len(line.src)
-    away = abs(expected - len(line.tgt)) / (VARIANCE * (expected + len(line.tgt)) / 2) ** 0.5
-    if away > FARTHEST or not has_same_spans(line.src, line.tgt):
+    away = abs(expected - len(line.tgt)) / (LENGTH_VARIANCE_PER_CHAR * (expected + len(line.tgt)) / 2) ** 0.5
+    if away > MAX_DEVIATIONS or not has_same_spans(line.src, line.tgt):
         return False
     numbers = [numbers_in(text, code) for text, code in zip(line[:2], line.languages, strict=True)]
     known = [{value for number in side for part in parts_of(number) for value in part} for side in numbers]

@@ -17,16 +17,16 @@ from dragoman.text.placeholders import span_ranges, without_spans
 from dragoman.text.segment import Span, sentences
 from dragoman.text.words import UNSPACED, borders
 
-SEVERAL = 0.5
+MAX_SHARE_OF_SEVERAL = 0.5
 """A corpus of which a larger share of lines has several sentences teaches to translate such lines as a whole.
 
 Where fewer have, sentence by sentence is better all the same: LibreOffice's help, a fifth of whose lines have several,
 gains 1.5 BLEU by it (docs/log.md).
 """
 
-TOGETHER = 8
+MAX_SENTENCES_TOGETHER = 8
 """Sentences of a text that may have a translation together, at most."""
-LONGEST = 20_000
+MAX_CHARS = 20_000
 """Characters that the rules see at once: a longer text is cut before, at a space behind a mark if it can be."""
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -123,7 +123,7 @@ class Splitter:
         An argument with arms stays whole. `codes`: places where something stood that was taken out.
         """
         check()
-        if len(text) > LONGEST:
+        if len(text) > MAX_CHARS:
             parts = list(_parts(text))
             return [
                 piece._replace(span=Span(start + piece.span.start, start + piece.span.end))
@@ -182,7 +182,7 @@ class Splitter:
         spans = sentences(read, self.languages[0])
         at = begun = 0
         while at < len(spans):
-            together = self._together(read, spans[at : at + TOGETHER])
+            together = self._together(read, spans[at : at + MAX_SENTENCES_TOGETHER])
             if together and begun < at:
                 yield Span(spans[begun].start, spans[at - 1].end)
             if together or self.sentences:
@@ -210,7 +210,11 @@ class Splitter:
         inside = [self._may_join(text, *pair) for pair in itertools.pairwise(spans)]
         at = 0
         while at < len(spans):
-            ends = (end for end in range(min(at + TOGETHER, len(spans)), at + 1, -1) if any(inside[at : end - 1]))
+            ends = (
+                end
+                for end in range(min(at + MAX_SENTENCES_TOGETHER, len(spans)), at + 1, -1)
+                if any(inside[at : end - 1])
+            )
             end = next((end for end in ends if self.is_whole(text[spans[at].start : spans[end - 1].end])), at + 1)
             yield Span(spans[at].start, spans[end - 1].end)
             at = end
@@ -262,14 +266,14 @@ class Splitter:
 
 
 def _parts(text: str) -> Iterator[Span]:
-    """Parts of a text, of LONGEST characters or less, that are cut by themselves."""
+    """Parts of a text, of MAX_CHARS characters or less, that are cut by themselves."""
     start = 0
-    while len(text) - start > LONGEST:
-        ends = [match.end() for match in _MAY_CUT.finditer(text, start + LONGEST // 2, start + LONGEST)]
-        end = ends[-1] if ends else text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1
+    while len(text) - start > MAX_CHARS:
+        ends = [match.end() for match in _MAY_CUT.finditer(text, start + MAX_CHARS // 2, start + MAX_CHARS)]
+        end = ends[-1] if ends else text.rfind(" ", start + MAX_CHARS // 2, start + MAX_CHARS) + 1
         if not end:
-            allowed = borders(text[start : start + LONGEST + 1])
-            end = next(end for end in range(start + LONGEST, start, -1) if end - start in allowed or end == start + 1)
+            allowed = borders(text[start : start + MAX_CHARS + 1])
+            end = next(end for end in range(start + MAX_CHARS, start, -1) if end - start in allowed or end == start + 1)
         yield Span(start, end)
         start = end
     yield Span(start, len(text))
@@ -361,10 +365,10 @@ def _is_code(parts: Sequence[str]) -> bool:
 def are_single_sentences(lines: Iterable[str], language: str) -> bool:
     """True if most lines of a corpus are one sentence each."""
     counts = [len(sentences(line, language)) > 1 for line in lines if line.strip()]
-    return bool(counts) and sum(counts) / len(counts) <= SEVERAL
+    return bool(counts) and sum(counts) / len(counts) <= MAX_SHARE_OF_SEVERAL
 
 
 def are_numbers(lines: Iterable[str]) -> bool:
     """True if most lines of a corpus have no letter."""
     counts = [_LETTER.search(line) is None for line in lines if line.strip()]
-    return bool(counts) and sum(counts) / len(counts) > SEVERAL
+    return bool(counts) and sum(counts) / len(counts) > MAX_SHARE_OF_SEVERAL

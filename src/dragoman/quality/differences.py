@@ -18,15 +18,15 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.lookup import occurrences
 from dragoman.text.words import folded, is_of_letters, split_words, words
 
-LENGTH = 1.35
+MAX_LENGTH_RATIO = 1.35
 """A translation this many times as long as its reference, or as short, is too long or too short."""
-SAME_WORDS = 0.75
-OTHER_ORDER = 0.4
+MIN_SAME_WORDS_SHARE = 0.75
+MIN_ORDER_LOSS = 0.4
 """Word order differs where this share of the words is the reference's and the share of pairs of words is lower by so
 much."""
-UNSUPPORTED = 0.005
+MIN_SUPPORT_PROBABILITY = 0.005
 """A word is made up where no source word makes it as probable as that."""
-CONTENT = 4
+MIN_CONTENT_LETTERS = 4
 """Letters of the shortest word that is looked at as content."""
 
 
@@ -61,9 +61,9 @@ Fault = Callable[[TranslatedSentence], str]
 def too_long_or_short(it: TranslatedSentence) -> str:
     """Longer or shorter than every reference."""
     nearest = min((length_ratio(it.hyp, ref, room=8) for ref in it.refs), key=lambda ratio: abs(math.log(ratio)))
-    if nearest > LENGTH:
+    if nearest > MAX_LENGTH_RATIO:
         return "too long"
-    return "too short" if nearest < 1 / LENGTH else ""
+    return "too short" if nearest < 1 / MAX_LENGTH_RATIO else ""
 
 
 def negation(it: TranslatedSentence) -> str:
@@ -110,7 +110,7 @@ def word_order(it: TranslatedSentence) -> str:
         expected = folded(ref)
         if len(words) >= 4 and len(expected) >= 4:
             alone, paired = _overlap(words, expected, 1), _overlap(words, expected, 2)
-            if alone >= SAME_WORDS and alone - paired >= OTHER_ORDER:
+            if alone >= MIN_SAME_WORDS_SHARE and alone - paired >= MIN_ORDER_LOSS:
                 return "other order of words"
     return ""
 
@@ -135,7 +135,7 @@ def hallucinated(it: TranslatedSentence) -> str:
     if it.lexicon is None:
         return ""
     words = [word for word in _content(it) if word not in folded(it.src)]
-    unsupported = it.lexicon.unsupported(it.src, words, UNSUPPORTED)
+    unsupported = it.lexicon.unsupported(it.src, words, MIN_SUPPORT_PROBABILITY)
     return f"not in the source: {' '.join(unsupported)}" if unsupported else ""
 
 
@@ -145,7 +145,7 @@ def _content(it: TranslatedSentence) -> list[str]:
     return [
         word
         for word in dict.fromkeys(folded(it.hyp))
-        if len(word) >= CONTENT and word not in known and is_of_letters(word)
+        if len(word) >= MIN_CONTENT_LETTERS and word not in known and is_of_letters(word)
     ]
 
 

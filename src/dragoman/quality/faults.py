@@ -33,7 +33,7 @@ FEWEST_OF_SENTENCE = 5
 """Words in small letters, none in the usual script, that are a sentence and no name."""
 LETTERS_OF_NAMES = 6
 """Letters of names for each letter of the usual script, at most: `LibreOffice 帮助`."""
-SHORTER, SHORTER_UNMARKED = 0.75, 0.55
+MIN_LENGTH_SHARE, MIN_UNMARKED_LENGTH_SHARE = 0.75, 0.55
 """A translation that has lost a sentence is shorter than this share of what is usual; one in a script whose sentences
 have no marks."""
 
@@ -333,7 +333,7 @@ def _is_shorter(line: Line) -> bool:
     """True if a translation is so short that a sentence may be missing, as long as its language usually needs."""
     usual = _usual_length(line.tgt, line.languages[1]) / _usual_length(line.src, line.languages[0])
     has_marks = not _UNMARKED & {script_of(code) for code in line.languages if code}
-    return len(line.tgt) < (SHORTER if has_marks else SHORTER_UNMARKED) * usual * len(line.src)
+    return len(line.tgt) < (MIN_LENGTH_SHARE if has_marks else MIN_UNMARKED_LENGTH_SHARE) * usual * len(line.src)
 
 
 def _usual_length(text: str, code: str) -> float:

@@ -7,9 +7,9 @@ from dragoman.quality.test_set import TestSet
 from dragoman.text.lookup import lookup_form
 from dragoman.text.words import folded
 
-GRAM = 3  # words of an n-gram
-NEAR = 0.7  # Jaccard index of the n-grams of two sentences from which on one is nearly the other
-FEWEST = 5  # a sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance
+NGRAM_WORDS = 3  # words of an n-gram
+MIN_JACCARD = 0.7  # Jaccard index of the n-grams of two sentences from which on one is nearly the other
+MIN_NGRAMS = 5  # a sentence of fewer n-grams is compared as a whole only: short sentences are alike by chance
 
 
 def key(text: str) -> str:
@@ -26,7 +26,7 @@ class Leakage:
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self.keys = {key(sentence) for sentence in sentences} - {""}
-        long = [grams for sentence in self.keys if len(grams := _grams(sentence)) >= FEWEST]
+        long = [grams for sentence in self.keys if len(grams := _grams(sentence)) >= MIN_NGRAMS]
         self.num_grams = [len(grams) for grams in long]
         self.having: defaultdict[int, list[int]] = defaultdict(list)
         """Numbers of the long sentences that have an n-gram."""
@@ -38,15 +38,16 @@ class Leakage:
         return sentence_key in self.keys
 
     def nearly(self, sentence_key: str) -> bool:
-        """True if a sentence's n-grams have a Jaccard index of at least `NEAR` with those of a sentence in the set."""
+        """True if a sentence's n-grams have a Jaccard index of at least `MIN_JACCARD` with those of a sentence in the
+        set."""
         grams = _grams(sentence_key)
-        if len(grams) < FEWEST:
+        if len(grams) < MIN_NGRAMS:
             return False
         shared = Counter(number for gram in grams for number in self.having.get(gram, ()))
         return any(
-            count >= NEAR * (len(grams) + self.num_grams[number] - count)
+            count >= MIN_JACCARD * (len(grams) + self.num_grams[number] - count)
             for number, count in shared.items()
-            if count > GRAM
+            if count > NGRAM_WORDS
         )
 
 
@@ -70,4 +71,4 @@ class Leaks:
 
 def _grams(sentence_key: str) -> set[int]:
     words = sentence_key.split()
-    return {hash(tuple(words[start : start + GRAM])) for start in range(len(words) - GRAM + 1)}
+    return {hash(tuple(words[start : start + NGRAM_WORDS])) for start in range(len(words) - NGRAM_WORDS + 1)}

@@ -17,10 +17,10 @@ import regex
 from dragoman.languages.codes import language_of, script_of
 from dragoman.languages.scripts import LETTERS, letters_in, script_of_language
 
-MARGIN, MARGIN_OF_MANY, MANY = 6.0, 2.0, 3
+MIN_GAIN_NATS, MIN_GAIN_OF_MANY_NATS, MANY_LINES = 6.0, 2.0, 3
 """Nats by which a reading has to be more probable; after so many lines that another reading has repaired, fewer do."""
 MOST_DOUBTFUL = 10_000
-UNUSUAL = (4.0, 8.0)
+RARE_ENCODING_NATS = (4.0, 8.0)
 """Nats more for two encodings that are less often taken for each other than UTF-8, or what is read as Windows-1252: for
 those in `_OFTEN`, and for others."""
 _OFTEN = frozenset({"cp1251", "koi8-r", "koi8-u", "cp866", "gb18030", "cp950", "cp932", "euc_jp", "cp949", "cp1250"})
@@ -56,11 +56,11 @@ _INNER_CAPITAL = regex.compile(r"(?<=\p{Ll})[\p{Lu}--[A-Z]]", regex.V1)
 """A capital beyond ASCII right behind a small letter, as in `оПХБЕР`."""
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
-_MIXED, MIXED = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[A-Za-z]"), 5
+_MIXED, LETTERS_PER_MIXED = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[A-Za-z]"), 5
 """A Latin letter beside one of another script: in no more than one of five letters."""
 _NO_LETTER = re.compile(rf"{_INSIDE_WORD.pattern}|[²³¹¼½¾µªº±·×¬\xad¿¡](?=[^\W\d_])|(?<=[^\W\d_])[²³¹¼½¾µªº±·×¬\xad¿¡]")
 """A mark that stands where a letter should."""
-USUAL, ODD, NEVER = 7.2, 8.0, 10.0
+USUAL_LETTER_NATS, ODD_LETTER_NATS, IMPOSSIBLE_LETTER_NATS = 7.2, 8.0, 10.0
 """Nats of a letter of an East Asian text at most, of what texts of a language hardly have, and of what no text has."""
 _LOST_SPACE = re.compile(b"([\xc2-\xf4]|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\x20")
 """Where a no-break space, the last byte of a letter in UTF-8, has become a space."""
@@ -70,7 +70,7 @@ def _unlikeliness(codecs: tuple[str, str]) -> float:
     read_as, written_in = codecs
     if written_in == "utf-8" or read_as == "cp1252":
         return 0.0
-    return UNUSUAL[not _OFTEN.issuperset(codecs)]
+    return RARE_ENCODING_NATS[not _OFTEN.issuperset(codecs)]
 
 
 @functools.cache
@@ -163,12 +163,14 @@ class Misread:
                     continue
                 codecs = read_as, written_in
                 margin = (
-                    MARGIN + _unlikeliness(codecs)
-                    if self.seen[codecs] < MANY
-                    else MARGIN_OF_MANY + _unlikeliness(codecs) / 2
+                    MIN_GAIN_NATS + _unlikeliness(codecs)
+                    if self.seen[codecs] < MANY_LINES
+                    else MIN_GAIN_OF_MANY_NATS + _unlikeliness(codecs) / 2
                 )
                 other = self._cost(reading) + margin
-                if other < min(lowest, cost + margin - MARGIN_OF_MANY) and self._is_sound(reading, written_in, text):
+                if other < min(lowest, cost + margin - MIN_GAIN_OF_MANY_NATS) and self._is_sound(
+                    reading, written_in, text
+                ):
                     best, lowest = (reading if other <= cost else text, codecs), other
         return best
 
@@ -176,8 +178,8 @@ class Misread:
         """False for most sound texts, at a glance."""
         if self.script in _EAST_ASIAN:
             beyond = _BEYOND.findall(text)
-            return sum(map(self._cost_of, beyond)) > USUAL * len(beyond)
-        if not self._usual.fullmatch(text) and max(map(self._cost_of, _BEYOND.findall(text))) >= ODD:
+            return sum(map(self._cost_of, beyond)) > USUAL_LETTER_NATS * len(beyond)
+        if not self._usual.fullmatch(text) and max(map(self._cost_of, _BEYOND.findall(text))) >= ODD_LETTER_NATS:
             return True
         if _INNER_CAPITAL.search(text):
             return True
@@ -188,17 +190,22 @@ class Misread:
         letter for any byte: there no mark stands inside of a word, all letters are the language's own, and words in
         another script that were `read` (`а, б (Russian)`) are of letters."""
         beyond = list(map(self._cost_of, _BEYOND.findall(text)))
-        if self.script not in ("Latn", *_EAST_ASIAN) and MIXED * len(_MIXED.findall(text)) > len(beyond):
+        if self.script not in ("Latn", *_EAST_ASIAN) and LETTERS_PER_MIXED * len(_MIXED.findall(text)) > len(beyond):
             return False
         if written_in == "utf-8" or self.script not in ("Latn", "Cyrl", "Grek"):
-            return sum(cost >= ODD for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER
+            return (
+                sum(cost >= ODD_LETTER_NATS for cost in beyond) <= len(beyond) / 10
+                and max(beyond, default=0.0) < IMPOSSIBLE_LETTER_NATS
+            )
         if (
             self.script == "Latn"
             and _OTHER_WORD.search(read)
             and len(_LETTER.findall(text)) < len(_LETTER.findall(read))
         ):
             return False
-        return max(beyond, default=0.0) < ODD and not (_INNER_CAPITAL.search(text) or _NO_LETTER.search(text))
+        return max(beyond, default=0.0) < ODD_LETTER_NATS and not (
+            _INNER_CAPITAL.search(text) or _NO_LETTER.search(text)
+        )
 
     def _cost(self, text: str) -> float:
         """The improbability of a text, in nats."""

@@ -38,19 +38,19 @@ from dragoman.text.words import folded
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-OFFSETS = 8
+MAX_OFFSET_LINES = 8
 """Lines up and down that a shift is looked for."""
-WIDTH = 4096
+HASH_BUCKETS = 4096
 """Places of the hashed words and n-grams of a line; collisions only add a little noise."""
-BLOCK = 2000
+BLOCK_LINES = 2000
 """Lines among which displaced ones are looked for: each with each."""
 
-SHORTEST_COPY = 8
+MIN_COPY_LETTERS = 8
 """Letters of a source whose copy is no name by chance."""
-SHORTEST_SHIFT = 6
-SHIFT_GAIN = 0.12
+MIN_SHIFT_LINES = 6
+MIN_SHIFT_GAIN = 0.12
 """By how much lines resemble another reference more than their own, in the mean, before they count as shifted."""
-SWAP_GAIN = 0.5
+MIN_SWAP_GAIN = 0.5
 """The same for two lines that resemble each other's reference, both together."""
 _END = re.compile(rf"{END}|[:;{CLOSING}]\s*$")
 
@@ -194,14 +194,14 @@ def swapped(output: _Output) -> list[OutputFault]:
     """Pairs of lines that each hold the other's translation."""
     hyp, ref = _vectors(output.hypotheses), _vectors(output.references)
     lines: list[int] = []
-    for begin in range(0, len(output), BLOCK):
-        likeness = hyp[begin : begin + BLOCK] @ ref[begin : begin + BLOCK].T
+    for begin in range(0, len(output), BLOCK_LINES):
+        likeness = hyp[begin : begin + BLOCK_LINES] @ ref[begin : begin + BLOCK_LINES].T
         own = likeness.diagonal()
         gain = likeness + likeness.T - own[:, None] - own[None, :]
         np.fill_diagonal(gain, 0.0)
         best = gain.argmax(axis=1)
         for row, other in enumerate(best.tolist()):
-            if row < other and best[other] == row and gain[row, other] > SWAP_GAIN:
+            if row < other and best[other] == row and gain[row, other] > MIN_SWAP_GAIN:
                 lines += (begin + row + 1, begin + other + 1)
     return _finding("swapped", lines, "hold each other's translation, two by two", max(6, 0.012 * len(output)))
 
@@ -235,7 +235,7 @@ def truncated(output: _Output) -> list[OutputFault]:
 
 def untranslated(output: _Output) -> list[OutputFault]:
     """Lines that are their source, where the reference is something else."""
-    rows = [row for row, src in enumerate(output.sources) if len(src) >= SHORTEST_COPY]
+    rows = [row for row, src in enumerate(output.sources) if len(src) >= MIN_COPY_LETTERS]
     lines = output.lines(lambda line: "" if is_copy(line.src, line.tgt) else None, rows)
     return _finding("untranslated", lines, "are their source", max(2, 0.01 * len(output)))
 
@@ -326,14 +326,14 @@ def _shifts(hyp: Array, ref: Array) -> list[tuple[int, int, int]]:
     """(first line, last line, offset) of stretches that resemble the references so many lines further down."""
     own = (hyp * ref).sum(axis=1)
     stretches: list[tuple[int, int, int]] = []
-    for offset in sorted(range(-OFFSETS, OFFSETS + 1), key=abs):
+    for offset in sorted(range(-MAX_OFFSET_LINES, MAX_OFFSET_LINES + 1), key=abs):
         if not offset or abs(offset) >= len(own):
             continue
         rows = slice(max(0, -offset), len(own) - max(0, offset))
         others = slice(rows.start + offset, rows.stop + offset)
         gains = (hyp[rows] * ref[others]).sum(axis=1) - own[rows]
-        first, last = _best_stretch(gains - SHIFT_GAIN / 2)
-        if last - first + 1 >= SHORTEST_SHIFT and gains[first : last + 1].mean() >= SHIFT_GAIN:
+        first, last = _best_stretch(gains - MIN_SHIFT_GAIN / 2)
+        if last - first + 1 >= MIN_SHIFT_LINES and gains[first : last + 1].mean() >= MIN_SHIFT_GAIN:
             begin, end = rows.start + first + 1, rows.start + last + 1
             if not any(begin <= other_end and other_begin <= end for other_begin, other_end, _ in stretches):
                 stretches.append((begin, len(own) if end >= len(own) - abs(offset) else end, offset))
@@ -348,14 +348,15 @@ def _best_stretch(gains: Array) -> tuple[int, int]:
 
 
 def _vectors(lines: Sequence[str]) -> Array:
-    """(lines, WIDTH): what words and parts of words a line has, rare ones with more weight (TF-IDF), of length 1."""
-    counts = np.zeros((len(lines), WIDTH), dtype=np.float32)
+    """(lines, HASH_BUCKETS): what words and parts of words a line has, rare ones with more weight (TF-IDF), of length
+    1."""
+    counts = np.zeros((len(lines), HASH_BUCKETS), dtype=np.float32)
     for row, line in enumerate(lines):
         text = line.lower()
         grams = folded(text) + [text[place : place + 4] for place in range(len(text) - 3)]
         if written_densely(text):
             grams += [text[place : place + 2] for place in range(len(text) - 1)]
-        places = [zlib.crc32(gram.encode("utf-8", "surrogatepass")) % WIDTH for gram in grams]
+        places = [zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASH_BUCKETS for gram in grams]
         np.add.at(counts[row], places, 1.0)
     seen = (counts > 0).sum(axis=0)
     weights = np.log1p(counts) * np.log((len(lines) + 1) / (seen + 1)) ** 2

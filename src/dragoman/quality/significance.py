@@ -19,12 +19,12 @@ SEED = 12345
 """sacreBLEU's."""
 RESAMPLES = 1000
 TRIALS = 10_000
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """The probability of an error of the first kind below which a difference counts as one."""
-EXACT = 16
+MAX_EXACT_SENTENCES = 16
 """Sentences with different statistics up to which all 2^n exchanges are counted."""
 _VALUES_AT_ONCE = 2**22
-ROUNDING = 1e-9
+ROUNDING_SHARE = 1e-9
 """Figures of the same sentences, added up in another order, differ by less, as a share of the figure."""
 
 
@@ -63,7 +63,7 @@ class Test:
     @property
     def verdict(self) -> str:
         """Better, worse or undecided: of the second by the first."""
-        if self.p_corrected >= LEVEL or not self.difference:
+        if self.p_corrected >= SIGNIFICANCE_LEVEL or not self.difference:
             return "undecided"
         return "better" if self.difference > 0 else "worse"
 
@@ -92,7 +92,7 @@ def paired_test(
     exchanged = randomised(metric, first, second, trials, seed)
     every = all_exchanges(metric, first, second)
     counted, itself = (exchanged, 1) if every is None else (every, 0)
-    as_large = counted >= observed - ROUNDING * max(map(abs, scores))
+    as_large = counted >= observed - ROUNDING_SHARE * max(map(abs, scores))
     p = (int(as_large.sum()) + itself) / (len(counted) + itself)
     return Test(
         metric=metric.name,
@@ -152,9 +152,10 @@ def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: in
 
 
 def all_exchanges(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray | None:
-    """The absolute differences of all 2^n exchanges of the n sentences with different statistics; None: n > `EXACT`."""
+    """The absolute differences of all 2^n exchanges of the n sentences with different statistics; None: n >
+    `MAX_EXACT_SENTENCES`."""
     changes = (second - first)[(first != second).any(axis=1)]
-    if len(changes) > EXACT:
+    if len(changes) > MAX_EXACT_SENTENCES:
         return None
     chosen = (np.arange(2 ** len(changes))[:, None] >> np.arange(len(changes))) & 1
     moved = chosen @ changes

@@ -10,9 +10,9 @@ from dragoman.quality.test_set import TestSet
 from dragoman.text.lines import find, read_lines
 from dragoman.text.words import folded
 
-LENGTHS = (10, 20, 30, 40, 60)
+LENGTH_EDGES_WORDS = (10, 20, 30, 40, 60)
 """The longest source of each part, in words, or in pairs of signs where words are not separated, but of the last."""
-FREQUENCIES = (0, 5, 50, 500)
+FREQUENCY_EDGES = (0, 5, 50, 500)
 """The largest number of each part, but of the last: of times that the training text has a source's rarest word."""
 MOST_LABELS = 100
 
@@ -25,7 +25,7 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
     """
     if by == "length":
         return _by_number(
-            [_length(line, test.languages[0]) for line in test.sources], LENGTHS, "length {}", from_number=1
+            [_length(line, test.languages[0]) for line in test.sources], LENGTH_EDGES_WORDS, "length {}", from_number=1
         )
     if by == "rarity":
         if training is None:
@@ -35,7 +35,7 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
         words = {word for line in test.sources for word in folded(line)}
         counts = Counter(word for line in training for word in folded(line) if word in words)
         rarest = [min((counts[word] for word in folded(line)), default=0) for line in test.sources]
-        return _by_number(rarest, FREQUENCIES, "rarest word {} times", from_number=0)
+        return _by_number(rarest, FREQUENCY_EDGES, "rarest word {} times", from_number=0)
     labels = list(read_lines(find(by), may_be_empty=True))
     if len(labels) != len(test):
         raise Error.UNEQUAL_COUNTS(

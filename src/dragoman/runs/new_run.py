@@ -24,7 +24,7 @@ ANOTHER = "choose another run_dir=..."
 IDENTITY = "identity.json"
 """File of a run directory: what the run is trained on, by content."""
 
-STEP = 0
+UNTRAINED_STEP = 0
 """Of the one checkpoint: nothing was trained here."""
 
 
@@ -46,7 +46,9 @@ def write_run(
     atomic_io.write_text(out / CONFIG, config.to_yaml(recipe))
     with RunLog(out, loggers=()) as log:
         log.event(how, of=of)
-    checkpoint.save(out, STEP, {"model": dict(weights)}, {"step": STEP, key or how: of, **(state or {})})
+    checkpoint.save(
+        out, UNTRAINED_STEP, {"model": dict(weights)}, {"step": UNTRAINED_STEP, key or how: of, **(state or {})}
+    )
 
 
 def init_run_dir(run_dir: Path, recipe: Any, identity: Mapping[str, str]) -> None:

@@ -15,9 +15,9 @@ from dragoman.serve.settings import Limits
 from dragoman.serve.store import Key, Store, digest
 from dragoman.serve.usage import Usage
 
-REMEMBERED = 10_000
+MAX_REMEMBERED_CLIENTS = 10_000
 """Clients whose requests are counted at a time; of more, those that have not asked for long are forgotten."""
-POLLS = 20
+POLLS_PER_REQUEST = 20
 """Polls that a client may send for each of its requests."""
 
 
@@ -55,7 +55,9 @@ class Gate:
         client = Client(key.name, key) if key else anonymous(request)
         limit = (key.per_minute if key else None) or (0 if key else self.limits.requests_per_minute)
         if limit:
-            self.take(f"polls of {client.name}" if polls else client.name, limit * POLLS if polls else limit)
+            self.take(
+                f"polls of {client.name}" if polls else client.name, limit * POLLS_PER_REQUEST if polls else limit
+            )
         return client
 
     def known(self, request: Request, given: str) -> Client:
@@ -84,7 +86,7 @@ class Gate:
                 raise ApiError(429, f"Slowdown: {limit} per 1 minute", {"Retry-After": str(seconds)})
             self._left.pop(name, None)
             self._left[name] = (left - 1, now)
-            while len(self._left) > REMEMBERED:
+            while len(self._left) > MAX_REMEMBERED_CLIENTS:
                 self._left.pop(next(iter(self._left)))
 
 

@@ -17,7 +17,7 @@ State = Literal["own", "pending", "rejected", "shared"]
 
 ADDRESS = "address "
 """The beginning of the name of a client that has no key."""
-HISTORY = 1000
+MAX_HISTORY = 1000
 """Corrections of an author that are in force no more, and are kept to be brought back."""
 
 TABLE = """
@@ -178,7 +178,7 @@ class Corrections:
             row = connection.execute(f"SELECT {_COLUMNS} FROM corrections WHERE id = ?", (cursor.lastrowid,)).fetchone()
             connection.execute(
                 "DELETE FROM corrections WHERE id IN (SELECT id FROM corrections "
-                "WHERE author = ? AND ended IS NOT NULL ORDER BY ended DESC LIMIT -1 OFFSET ?)", (author, HISTORY),
+                "WHERE author = ? AND ended IS NOT NULL ORDER BY ended DESC LIMIT -1 OFFSET ?)", (author, MAX_HISTORY),
             )  # fmt: skip
         return _kept(row)
 

@@ -11,10 +11,10 @@ from typing import Any
 from dragoman.cancellation import idle
 from dragoman.errors import DragomanError, Error
 
-PATIENCE = 0.3
+LOCK_WAIT_S = 0.3
 """Seconds that a server waits for another process that writes: longer would hold up clients who want no more than a
 translation."""
-PAUSE = 1.0
+LOCK_PAUSE_S = 1.0
 """Seconds after a wait in vain in which nothing is waited for."""
 _LOOK = 0.02
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -121,7 +121,7 @@ class Database:
                 raise
         except sqlite3.Error as error:
             if patience and _is_busy(error):
-                self._pause_ends = time.monotonic() + min(PAUSE, patience)
+                self._pause_ends = time.monotonic() + min(LOCK_PAUSE_S, patience)
             raise self._error(error) from error
         finally:
             self._writing.release()

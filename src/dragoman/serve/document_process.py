@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.1
 NICENESS = 10
 """Translating goes before reading files."""
 MEMORY = "needs more memory than a document may have"
-SAMPLE = 5000
+SAMPLE_CHARS = 5000
 """Characters of a document that its language is told from."""
 
 
@@ -224,8 +224,8 @@ class _Work:
     def sample(self) -> dict[str, Any]:
         text = ""
         for unit in Document.load(self.source, self.options).texts():
-            text += _text(unit)[:SAMPLE] + "\n"
-            if len(text) > SAMPLE:
+            text += _text(unit)[:SAMPLE_CHARS] + "\n"
+            if len(text) > SAMPLE_CHARS:
                 break
         return {"sample": text}
 

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Name = TypeVar("Name")
 
-REMEMBERED = 1000
+MAX_REMEMBERED_CLIENTS = 1000
 """Clients, beside those that wait, that a queue remembers what they were served."""
 MOST_BEGINNINGS = 4
 """Requests of a client that begin in one round of the event loop, at most: each takes about a millisecond."""
@@ -173,7 +173,7 @@ class FairQueue(Generic[Item]):
 
     def _forget(self) -> None:
         """Forget clients that nothing is known of that a new one would not begin with."""
-        if len(self._served) > 2 * len(self._queues) + REMEMBERED:
+        if len(self._served) > 2 * len(self._queues) + MAX_REMEMBERED_CLIENTS:
             self._served = Counter({
                 client: served for client, served in self._served.items()
                 if client in self._queues or served > self._clock

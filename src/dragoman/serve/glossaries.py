@@ -11,7 +11,7 @@ from dragoman.serve.settings import Limits
 from dragoman.serve.store import Store, StoredGlossary
 from dragoman.text.glossary import Glossary
 
-READY = 8
+MAX_READY_GLOSSARIES = 8
 """Glossaries that are held ready for the next request with them, at most."""
 
 Versions = tuple[tuple[str, float], ...]
@@ -55,7 +55,7 @@ class Glossaries:
         made.find("")  # its index
         with self._lock:
             self._ready[key] = made
-            while len(self._ready) > READY:
+            while len(self._ready) > MAX_READY_GLOSSARIES:
                 self._ready.popitem(last=False)
         return made
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from dragoman.serve.errors import ApiError
 from dragoman.serve.settings import Limits
 
-FIELDS = 1000
+MAX_FIELDS = 1000
 """Fields of a form, at most."""
 _PART = re.compile(r"(\w+)\[(\w*)\](?:\.(\w+))?")
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
@@ -102,7 +102,7 @@ async def _form(request: Request, body: bytes, kind: str) -> Sequence[tuple[str,
         if kind == "multipart/form-data":
             # The parser decodes with any codec that a client names, or guesses: let it give the bytes back.
             headers = Headers({"content-type": f"{request.headers['content-type']}; charset=latin-1"})
-            parser = MultiPartParser(headers, stream(), max_files=8, max_fields=FIELDS, max_part_size=len(body) + 1)
+            parser = MultiPartParser(headers, stream(), max_files=8, max_fields=MAX_FIELDS, max_part_size=len(body) + 1)
             return _as_sent(await parser.parse())
         _decoded(unquote_to_bytes(body))
         # Letters that a client has not escaped are UTF-8, as the escaped ones are.
@@ -110,8 +110,8 @@ async def _form(request: Request, body: bytes, kind: str) -> Sequence[tuple[str,
         form = await FormParser(request.headers, stream()).parse()
     except (MultiPartException, KeyError, ValueError, AssertionError) as error:
         raise ApiError(400, f"Invalid form: {error}") from error
-    if len(form.multi_items()) > FIELDS:
-        raise ApiError(400, f"Invalid form: more than {FIELDS} fields")
+    if len(form.multi_items()) > MAX_FIELDS:
+        raise ApiError(400, f"Invalid form: more than {MAX_FIELDS} fields")
     return form.multi_items()
 
 

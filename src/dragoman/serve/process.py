@@ -24,7 +24,7 @@ from dragoman.serve.logs import CONFIGURATION
 from dragoman.serve.settings import Settings
 from dragoman.serve.state import Server
 
-ARENAS = 4
+MALLOC_ARENAS = 4
 """Heaps that threads share: each with one of its own keeps what it freed, and memory grows with every thread."""
 OWN_PAGES = 4 * 2**20
 """Bytes from which on a piece of memory has pages of its own, which go back when it is freed. The C library's own limit
@@ -79,7 +79,7 @@ def run_server(
 ) -> None:
     """Serve until the process is told to stop. Raises DragomanError where the address is taken."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # of glibc alone: M_ARENA_MAX, M_MMAP_THRESHOLD
-        ctypes.CDLL(None).mallopt(-8, ARENAS)
+        ctypes.CDLL(None).mallopt(-8, MALLOC_ARENAS)
         ctypes.CDLL(None).mallopt(-3, OWN_PAGES)
     listening = _listen(host, port)
     settings = replace(settings, threads=settings.threads or torch.get_num_threads(), access_log=access_log)

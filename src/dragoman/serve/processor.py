@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from dragoman.serve.fairness import REMEMBERED, take_off
+from dragoman.serve.fairness import MAX_REMEMBERED_CLIENTS, take_off
 
 User = tuple[str, bool]
 """A client, and whether its work is in the background, that of documents."""
@@ -94,7 +94,7 @@ class Used:
         finally:
             with self._lock:
                 take_off(self._here, user)
-                if len(self._seconds) > len(self._here) + REMEMBERED:
+                if len(self._seconds) > len(self._here) + MAX_REMEMBERED_CLIENTS:
                     self._seconds = {one: self._seconds[one] for one in self._here}
 
 

@@ -23,7 +23,7 @@ from dragoman.serve.service import AUTO, DEFAULT_OPTIONS, DEFAULT_PARAMS, Transl
 from dragoman.serve.state import Server
 from dragoman.text.glossary import Glossary
 
-LIKELY = 0.01
+MIN_NAMED_PROBABILITY = 0.01
 """Probability from which on a language is named."""
 
 
@@ -64,7 +64,7 @@ def detect(call: Call, text: str) -> list[Detected]:
     served = list(call.server.service.languages())
     check()
     ranked = likely_languages(text, served)
-    likely = [one for one in ranked if one[1] >= LIKELY]
+    likely = [one for one in ranked if one[1] >= MIN_NAMED_PROBABILITY]
     return [_detected(one, served, call.reader) for one in likely or ranked]
 
 

@@ -52,16 +52,16 @@ BACKGROUND_EVERY = 8
 """One in so many batches is a document's, however many requests wait (of time: `fairness.BACKGROUND_WEIGHT`)."""
 STEP_ROWS = 256
 """Rows of a step beyond which clients take turns at it: a single sentence need not wait for a thousand others."""
-ADMITTED = 0.6
+ADMITTED_DEADLINE_SHARE = 0.6
 """Share of the deadline in which all that was taken in can be done."""
-SMALLEST_ROOM = 1 / 16
+MIN_FREE_SHARE = 1 / 16
 """Share of the capacity that has to be free for a single text, however long it is."""
 BYTES_PER_TOKEN = 8
 """Bytes of a request for each of its source tokens, about, before it is read."""
-WRONG_GUESS = 2.0
+MAX_GUESS_RATIO = 2.0
 """A request may be so many times as large as was guessed before it is admitted anew: what was begun is not given up for
 less."""
-HOPELESS = 2.0
+HOPELESS_SPEED_RATIO = 2.0
 """A request that would be done in time at so many times the measured speed is not given up yet."""
 FULL_PER_THREAD = 2
 """Sentences, or turns, that wait for each thread of a scheduler that has enough to do."""
@@ -366,12 +366,12 @@ class BatchScheduler:
         it is read and judged by its tokens."""
         speed = self.speed.tokens_per_second
         capacity = self._capacity(speed)
-        if self.shares.room(client, capacity) < min(1 + size / BYTES_PER_TOKEN, SMALLEST_ROOM * capacity):
+        if self.shares.room(client, capacity) < min(1 + size / BYTES_PER_TOKEN, MIN_FREE_SHARE * capacity):
             raise Overloaded(max(1.0, self.shares.held[client] / speed))
 
     def _capacity(self, speed: float) -> float:
         """Source tokens that can be done within the deadline."""
-        return ADMITTED * self.deadline_seconds * speed
+        return ADMITTED_DEADLINE_SHARE * self.deadline_seconds * speed
 
     def correct(self, handle: RequestHandle, tokens: int) -> None:
         """Source tokens that a request searches for now: far more than was guessed are admitted anew.
@@ -383,7 +383,7 @@ class BatchScheduler:
             more = tokens - handle.left
             if handle.guess is None or more <= 0:
                 return
-            if handle.begun > WRONG_GUESS * handle.guess:
+            if handle.begun > MAX_GUESS_RATIO * handle.guess:
                 self._charge(handle, tokens)
             else:
                 handle.left, handle.held = tokens, handle.held + more
@@ -397,7 +397,7 @@ class BatchScheduler:
         handle.held, room = 0, self.shares.room(client, capacity)
         if tokens > room:
             is_tried = handle.is_small or not self.speed.measured
-            if not (is_tried and not self.shares.held[client] and room >= SMALLEST_ROOM * capacity):
+            if not (is_tried and not self.shares.held[client] and room >= MIN_FREE_SHARE * capacity):
                 if tokens > capacity / 2 and not is_tried:
                     raise TooMuch(capacity / 2 / tokens)
                 clients = len({*self.shares.held, client})
@@ -420,7 +420,7 @@ class BatchScheduler:
         handle = sentence.handle
         if not sentence.is_dead and self.speed.measured and handle.deadline != float("inf"):
             seconds = handle.left / self.speed.tokens_per_second
-            if seconds > HOPELESS * (handle.deadline - time.monotonic()):
+            if seconds > HOPELESS_SPEED_RATIO * (handle.deadline - time.monotonic()):
                 sentence.fail(DeadlineExceeded())
         return sentence.is_dead
 

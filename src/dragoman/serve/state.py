@@ -19,7 +19,7 @@ from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.serve.clients import Gate
-from dragoman.serve.database import PATIENCE
+from dragoman.serve.database import LOCK_WAIT_S
 from dragoman.serve.documents import Jobs
 from dragoman.serve.fairness import FairThreads, Shares
 from dragoman.serve.glossaries import Glossaries
@@ -46,7 +46,7 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
         self.metrics = Metrics()
-        self.store = Store(settings.store, PATIENCE)
+        self.store = Store(settings.store, LOCK_WAIT_S)
         self.memories = CorrectionMemories(self.store.corrections)
         self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)

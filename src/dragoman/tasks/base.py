@@ -126,7 +126,7 @@ def refuse_search(options: Mapping[str, Any], what: str) -> None:
         special = {
             "changes": "decoding.*",
             "alpha": "`length_penalty`",
-            "judging": "`metric`, `by`, `training_text`, no `checks`",
+            "evaluation_options": "`metric`, `by`, `training_text`, no `checks`",
             "more_references": "several `ref` for one `src`",
         }
         named = special.get(name, f"--{name.replace('_', '-')}")

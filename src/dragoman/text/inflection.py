@@ -13,9 +13,9 @@ from dragoman.text.case import capitalized
 from dragoman.text.lookup import lookup_form
 from dragoman.text.words import Word, is_of_letters, words
 
-ENDING = 3
+MAX_ENDING_LETTERS = 3
 """Letters at the ends of two forms of a word that differ, at most, where only their spelling is known."""
-STEM = 4
+MIN_STEM_LETTERS = 4
 """Letters that two such forms share, at least; three where one has nothing but an ending more."""
 ENDINGS = {
     "de": "d e em en er es n s st t tet",
@@ -71,7 +71,7 @@ class Inflection:
         shared, *endings = _shared(one, other)
         if not shared:  # a lemma that is taken begins as its word does
             return one == other
-        is_stem = max(endings) <= ENDING and shared >= STEM - (min(endings) == 0)
+        is_stem = max(endings) <= MAX_ENDING_LETTERS and shared >= MIN_STEM_LETTERS - (min(endings) == 0)
         if is_stem and is_of_letters(one) and is_of_letters(other):
             usual = ENDINGS.get(language_of(self.language), "").split()
             ends = {_bare(word)[shared:] for word in (one, other)} - {""}
@@ -86,7 +86,7 @@ class Inflection:
         known, lemmatize = _known(self.language), _lemmatizer(self.language)
         if known is None or lemmatize is None or len(_bare(one)) != len(one) or len(_bare(other)) != len(other):
             return False
-        for start in (0, *range(STEM - 1, _shared(one, other)[0] - STEM + 2)):
+        for start in (0, *range(MIN_STEM_LETTERS - 1, _shared(one, other)[0] - MIN_STEM_LETTERS + 2)):
             parts = [_like(word, word[start:], self.language) for word in (one, other)]
             if all(map(known, parts)):
                 return all(lemmatize(part).lower() == part.lower() for part in parts)

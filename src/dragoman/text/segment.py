@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from dragoman.languages.codes import facts, language_of
-from dragoman.languages.punctuation import CASELESS, CLOSING, ENDS, SURE, WIDE
+from dragoman.languages.punctuation import CASELESS, CLOSING, ENDS, UNAMBIGUOUS_ENDS, WIDE
 from dragoman.text.case import capitalized, is_small
 from dragoman.text.words import MARKS
 
@@ -57,7 +57,7 @@ _BEHIND = rf"[{CLOSING}]{{0,5}}"
 _CANDIDATE = re.compile(
     rf"[{ENDS};\u037e:፡၊{_BREAKS}](?:(?<=[{_BREAKS}])[{_BREAKS}]*"
     rf"|(?:(?<=[{WIDE}])|(?<=[!?])(?=[{CASELESS}]))[{ENDS}]{{0,20}}[{_WIDE_CLOSING}]{{0,5}}"  # no space is needed
-    rf"|(?<=[{SURE}])[{ENDS}]{{0,20}}(?:[^\S{_BREAKS}](?=[{SURE}]))?[{SURE}]{{0,20}}{_BEHIND}"
+    rf"|(?<=[{UNAMBIGUOUS_ENDS}])[{ENDS}]{{0,20}}(?:[^\S{_BREAKS}](?=[{UNAMBIGUOUS_ENDS}]))?[{UNAMBIGUOUS_ENDS}]{{0,20}}{_BEHIND}"
     rf"|(?<=[.!?…])[{ENDS}]{{0,20}}(?:\s(?=[»›]))?{_BEHIND}(?:\[\d{{1,3}}\]){{0,3}}(?=\s|$)"
     rf"|(?<=[Ͱ-Ͽἀ-῿][;\u037e]){_BEHIND}(?=\s|$)"  # Greek questions
     rf"|(?<=[ա-և]:){_BEHIND}(?=\s+[Ա-Ֆ])"  # for the Armenian full stop, ։
@@ -160,7 +160,7 @@ class _Rules:
         return True
 
 
-_IS_SURE = re.compile(f"[{SURE}]")
+_IS_SURE = re.compile(f"[{UNAMBIGUOUS_ENDS}]")
 _rules = functools.cache(_Rules)
 
 

@@ -7,16 +7,16 @@ has only met such ones would copy bad ones too.
 import random
 from collections.abc import Iterable
 
-from dragoman.alignment.learnt_memory import ALIKE, LEAST, LinksOf, marked
+from dragoman.alignment.learnt_memory import MAX_TRAINED_SIMILARITY, MIN_SIMILARITY, LinksOf, marked
 from dragoman.text.alike import AlikeTexts, most_alike, uncased
 
 MOST_MATCHED = 1_000_000
 """Pairs that matches come from, at most: they are held in memory."""
-BOUNDS = (ALIKE, 0.9, 0.8, 0.7, 0.6, LEAST)
+BOUNDS = (MAX_TRAINED_SIMILARITY, 0.9, 0.8, 0.7, 0.6, MIN_SIMILARITY)
 """Similarities below which the best match is taken, each as often."""
-BAD = 0.3
+MIN_BAD_SIMILARITY = 0.3
 """The least similarity of a bad match, which a model learns to leave alone."""
-BADLY = 0.1
+BAD_MATCH_SHARE = 0.1
 """Share of matches that are bad ones."""
 
 
@@ -37,7 +37,7 @@ class TrainingMatches:
         A function of the source and the random generator.
         """
         best = self._best(_form(src))
-        place = rng.randrange(len(BOUNDS) - 1) if rng.random() >= BADLY else len(BOUNDS) - 1
+        place = rng.randrange(len(BOUNDS) - 1) if rng.random() >= BAD_MATCH_SHARE else len(BOUNDS) - 1
         row = best[place]
         if row is None:
             return None
@@ -46,9 +46,9 @@ class TrainingMatches:
 
     def _best(self, form: str) -> tuple[int | None, ...]:
         if form not in self._known:
-            rows = self._texts.candidates(form, BAD)
-            alike = most_alike(form, {int(row): self._texts.texts[row] for row in rows}, None, BAD)
-            least = [*[LEAST] * (len(BOUNDS) - 1), BAD]
+            rows = self._texts.candidates(form, MIN_BAD_SIMILARITY)
+            alike = most_alike(form, {int(row): self._texts.texts[row] for row in rows}, None, MIN_BAD_SIMILARITY)
+            least = [*[MIN_SIMILARITY] * (len(BOUNDS) - 1), MIN_BAD_SIMILARITY]
             self._known[form] = tuple(
                 next((row for row, similarity in alike if lower <= similarity < bound), None)
                 for bound, lower in zip(BOUNDS, least, strict=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dragoman.alignment.learnt_markup import items_of_line, outside
 from dragoman.alignment.learnt_memory import with_match
-from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
+from dragoman.alignment.lexicon import MAX_PAIRS, WordAligner
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import Aligned, Phrase, WordLinks
 from dragoman.formats.base import Code
@@ -40,15 +40,15 @@ from dragoman.text.words import is_letter, split_words, words
 from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
 from dragoman.training.annotated_terms import TermAnnotator
 
-MOST_DRAWN = 4
+MAX_DRAWN_CODES = 4
 """Codes that a plain pair gets, at most."""
-LONGEST = 6
+MAX_PHRASE_WORDS = 6
 """Words of the source that a drawn pair of codes goes around, at most."""
-TRIES = 12
+MAX_DRAWS = 12
 """Draws of a phrase for the codes of a pair, at most: most words of a free translation are in none."""
-PLAIN = 0.3
+PLAIN_SHARE = 0.3
 """Share of the epochs in which a pair with codes of its own is trained on without."""
-ALONE = 0.3
+LONE_CODE_SHARE = 0.3
 """Share of drawn codes that stand alone."""
 
 
@@ -83,8 +83,8 @@ class Annotator:
         """An annotator that learns its links from the first pairs, and finds matches among all."""
         if not (config.tags or config.terms or config.fuzzy):
             return cls(config, WordAligner([]))
-        pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MOST_PAIRS))
-        plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MOST_PAIRS])
+        pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MAX_PAIRS))
+        plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MAX_PAIRS])
         split = [(split_words(src), split_words(tgt)) for src, tgt in plain]
         terms = TermAnnotator.of_words(split, tgt_lang) if config.terms else None
         annotator = cls(config, WordAligner(split), terms)
@@ -153,7 +153,7 @@ class Annotator:
         """The pair with pieces of codes, or as it is. One that has some of its own loses them in some epochs."""
         drawn = rng.random()
         if PIECE.search(src):
-            return (plain_text(src), plain_text(tgt)) if drawn < PLAIN else (src, tgt)
+            return (plain_text(src), plain_text(tgt)) if drawn < PLAIN_SHARE else (src, tgt)
         if drawn >= self.config.tags:
             return src, tgt
         sides = [_read(text, tags_only=False) for text in (src, tgt)]
@@ -189,13 +189,13 @@ class Annotator:
     def _with_drawn_codes(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
         """The pair with pieces around some of its phrases, and beside some."""
         pair = self._aligned(src, tgt)
-        count = min(MOST_DRAWN, 1 + int(rng.expovariate(0.9)))
+        count = min(MAX_DRAWN_CODES, 1 + int(rng.expovariate(0.9)))
         chosen: list[Phrase] = []
-        for _ in range(TRIES):
+        for _ in range(MAX_DRAWS):
             if len(chosen) == count or not pair.src_words:
                 break
             start = rng.randrange(len(pair.src_words))
-            end = min(start + 1 + int(rng.expovariate(0.7)), start + LONGEST, len(pair.src_words))
+            end = min(start + 1 + int(rng.expovariate(0.7)), start + MAX_PHRASE_WORDS, len(pair.src_words))
             phrase = pair.links.phrase(start, end)
             if phrase is not None and _has_letters(pair, phrase) and all(map(phrase.fits, chosen)):
                 chosen.append(phrase)
@@ -203,7 +203,7 @@ class Annotator:
         chosen.sort(key=lambda one: (one.src_start, -one.src_end))
         sides: list[list[_Span]] = [[], []]
         for phrase in chosen:
-            kind = rng.choice(("before", "behind")) if rng.random() < ALONE else "around"
+            kind = rng.choice(("before", "behind")) if rng.random() < LONE_CODE_SHARE else "around"
             for side, (of_side, ends) in enumerate(((pair.src_words, phrase[:2]), (pair.tgt_words, phrase[2:]))):
                 start, end = of_side[ends[0]].start, of_side[ends[1] - 1].end
                 start, end = {"around": (start, end), "before": (start, start), "behind": (end, end)}[kind]

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 
 from dragoman.alignment.phrases import Aligned, Phrase
 from dragoman.text.annotations import with_term_pieces, without_pieces
-from dragoman.text.inflection import ENDING, STEM, Inflection
+from dragoman.text.inflection import MAX_ENDING_LETTERS, MIN_STEM_LETTERS, Inflection
 from dragoman.text.placeholders import span_ranges
 from dragoman.text.words import is_of_letters
 
-MOST = 4
+MAX_TERMS = 4
 """Terms of a source, and words of a term, at most."""
-TRIES = 12
+MAX_DRAWS = 12
 """Draws of a phrase for the terms of a pair, at most."""
-LONGEST = 6
+MAX_TRANSLATION_WORDS = 6
 """Words of a term's translation, at most."""
-COMMON = 0.3
+STOP_WORD_SHARE = 0.3
 """Share of all words of a text that are its stop words: those that it has most often."""
 AS_WRITTEN = 0.5
 """Share of translations of several words that are given as they stand there: a glossary has such terms in the form of a
 dictionary, whose words are not all lemmas."""
-USUAL = 20
+MIN_STEMS_OF_ENDINGS = 20
 """Stems that have two endings, at least, so that these are endings of the language."""
 
 
@@ -51,17 +51,19 @@ class TermAnnotator:
         tgt = Counter(word for _, words in pairs for word in words if is_of_letters(word))
         ranked = src.most_common()
         running = itertools.accumulate(count for _, count in ranked)
-        common = (word for (word, _), so_far in zip(ranked, running, strict=True) if so_far <= COMMON * src.total())
+        common = (
+            word for (word, _), so_far in zip(ranked, running, strict=True) if so_far <= STOP_WORD_SHARE * src.total()
+        )
         inflection = Inflection(language)
         return cls(frozenset(common), tgt, {} if inflection.has_lemmas else frequent_forms(tgt), inflection)
 
     def __call__(self, pair: Aligned, annotated: str, rng: random.Random) -> str:
         """The source with terms. `annotated`: the source with the pieces that it has already."""
         chosen: list[Phrase] = []
-        count = min(MOST, 1 + int(rng.expovariate(0.9)))
-        for _ in range(TRIES if pair.src_words else 0):
+        count = min(MAX_TERMS, 1 + int(rng.expovariate(0.9)))
+        for _ in range(MAX_DRAWS if pair.src_words else 0):
             start = rng.randrange(len(pair.src_words))
-            end = min(start + 1 + int(rng.expovariate(1.2)), start + MOST, len(pair.src_words))
+            end = min(start + 1 + int(rng.expovariate(1.2)), start + MAX_TERMS, len(pair.src_words))
             phrase = pair.links.phrase(start, end)
             if phrase and self.is_term(pair, phrase) and not any(map(phrase.overlaps, chosen)):
                 chosen.append(phrase)
@@ -81,7 +83,7 @@ class TermAnnotator:
         return (
             all(map(is_of_letters, edges))
             and not any(word.lower() in self.stop_words for word in (words[0], words[-1]))
-            and phrase.tgt_end - phrase.tgt_start <= LONGEST
+            and phrase.tgt_end - phrase.tgt_start <= MAX_TRANSLATION_WORDS
             and not any(begin < end and start < stop for begin, stop in span_ranges(pair.src))
         )
 
@@ -119,13 +121,13 @@ def frequent_forms(counts: Mapping[str, int]) -> dict[str, str]:
     """
     of_stem: dict[str, list[str]] = defaultdict(list)
     for word in sorted(counts):
-        for at in range(max(STEM, len(word) - ENDING), len(word) + 1):
+        for at in range(max(MIN_STEM_LETTERS, len(word) - MAX_ENDING_LETTERS), len(word) + 1):
             of_stem[word[:at]].append(word[at:])
     usual = Counter(pair for endings in of_stem.values() for pair in _alternations(endings))
     best: dict[str, str] = {}
     for stem, endings in of_stem.items():
         for pair in _alternations(endings):
-            if usual[pair] >= USUAL:
+            if usual[pair] >= MIN_STEMS_OF_ENDINGS:
                 one, other = sorted((stem + ending for ending in pair), key=lambda word: (-counts[word], word))
                 best[other] = min(best.get(other, one), one, key=lambda word: (-counts[word], word))
     return best

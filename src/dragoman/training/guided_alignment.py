@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dragoman.alignment.lexicon import MOST_PAIRS, WordAligner
+from dragoman.alignment.lexicon import MAX_PAIRS, WordAligner
 from dragoman.alignment.links import token_shares
 from dragoman.config import Field, by_type, settings
 from dragoman.data.batch import Batch
@@ -73,7 +73,7 @@ class LexicalGuide(Guide):
 
     def linked(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, list[Word], list[Word], WordLinks]]:
         stream = iter(pairs)
-        first = list(itertools.islice(stream, MOST_PAIRS))
+        first = list(itertools.islice(stream, MAX_PAIRS))
         aligner = WordAligner([(split_words(pair.src), split_words(pair.tgt)) for pair in first])
         for pair in itertools.chain(first, stream):
             yield pair, words(pair.src), words(pair.tgt), aligner.links(split_words(pair.src), split_words(pair.tgt))

@@ -14,7 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from dragoman.errors import Error
 from dragoman.progress import complain
 
-STOPPED = 130
+STOPPED_EXIT_CODE = 130
 
 
 def without_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
@@ -58,7 +58,7 @@ def launch(arguments: Sequence[str], processes: int, max_restarts: int = 0) -> i
     try:
         elastic_launch(config, sys.executable)("-m", "dragoman", *arguments)
     except SignalException:
-        return STOPPED
+        return STOPPED_EXIT_CODE
     except ChildFailedError as error:
         codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
         if 2 in codes.values():  # one of them has said why

@@ -12,9 +12,9 @@ from typing import Any
 
 from dragoman.training.nonfinite import NotFinite
 
-INITIAL = 128.0
+INITIAL_SCALE = 128.0
 """Far less than GradScaler's 65,536: the loss is a sum over tokens here and no mean."""
-LEAST = 2.0**-10
+MIN_SCALE = 2.0**-10
 """An overflow below it is none that another scale would mend."""
 GROWTH_INTERVAL = 2000
 
@@ -36,11 +36,11 @@ class LossScale:
 
     @classmethod
     def of(cls, precision: str) -> "LossScale":
-        return cls(INITIAL, is_dynamic=True) if precision == "float16" else cls()
+        return cls(INITIAL_SCALE, is_dynamic=True) if precision == "float16" else cls()
 
     def overflowed(self) -> bool:
         """Halve the scale after an overflow; False where no other scale would mend it."""
-        if not self.is_dynamic or self.value <= LEAST:
+        if not self.is_dynamic or self.value <= MIN_SCALE:
             return False
         self.value, self.good_steps, self.overflows = self.value / 2, 0, self.overflows + 1
         return True

@@ -14,7 +14,7 @@ from torch import Tensor
 from dragoman.config import Field, by_type, settings
 from dragoman.errors import DragomanError, Error
 
-SHOWN = 8
+MAX_SHOWN_LINES = 8
 """Lines of a micro-batch that a message names."""
 
 
@@ -65,7 +65,7 @@ def listed(what: str, numbers: Iterable[int]) -> str:
     ('line 7', 'lines 10, 20, 30, 40, 50, 60, 70, 80 and 2 more')
     """
     ordered = sorted(int(number) for number in numbers)
-    shown, more = ", ".join(f"{number}" for number in ordered[:SHOWN]), len(ordered) - SHOWN
+    shown, more = ", ".join(f"{number}" for number in ordered[:MAX_SHOWN_LINES]), len(ordered) - MAX_SHOWN_LINES
     return f"{what}{'s' if len(ordered) > 1 else ''} {shown}" + (f" and {more:,} more" if more > 0 else "")
 
 

@@ -13,7 +13,7 @@ from dragoman.nn.lora import is_projection
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic that pulls small singular values up fastest (Jordan et al. 2024)."""
-RMS = 0.2
+UPDATE_RMS = 0.2
 """Root mean square of an element of a step at a rate of 1: about that of AdamW's (Liu et al. 2025, section 2.2)."""
 
 
@@ -80,7 +80,7 @@ class Muon(torch.optim.Optimizer):
             ahead = torch.stack(torch._foreach_lerp(gradients, buffers, group["momentum"]))
             updates = orthogonalised(ahead, group["steps"]).to(ahead.dtype).unbind()
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(parameters, updates, alpha=-group["lr"] * RMS * max(shape) ** 0.5)
+            torch._foreach_add_(parameters, updates, alpha=-group["lr"] * UPDATE_RMS * max(shape) ** 0.5)
         self.others.step()
 
 

@@ -82,7 +82,7 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
     """Settings of a connection for the fast twin; None if there is no twin for it."""
     if not (
         trains_in_bfloat16(x)
-        and projection.ROWS > 1
+        and projection.ROW_MULTIPLE > 1
         and x.dtype == torch.float32
         and x.size(-1) % kernels.LANES == 0
         and isinstance(residual, PreNorm)

@@ -16,7 +16,7 @@ from torch import Tensor
 from dragoman.backends.cpu_bf16.projection import padded
 from dragoman.nn.positions import AttentionPositions, RotaryPositions
 
-SHORT = 32
+MAX_SHORT_KEYS = 32
 """Most queries and keys. In longer sentences products take the time, and bfloat16 pays."""
 
 

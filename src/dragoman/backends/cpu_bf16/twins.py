@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from dragoman.backends.cpu_bf16 import layers, projection
 from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
-from dragoman.backends.cpu_bf16.short_attention import SHORT, Sizes, rotary_phase, rotated, short_attention
+from dragoman.backends.cpu_bf16.short_attention import MAX_SHORT_KEYS, Sizes, rotary_phase, rotated, short_attention
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.nn.attention import KVCache, MultiHeadAttention
@@ -22,7 +22,7 @@ class Bfloat16Attention(FusedAttention):
     """Keys and values projected in one product; short sentences stay in rows (`short_attention`)."""
 
     def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
-        is_short = max(query.size(1), memory.size(1)) <= SHORT and not self.positions.reads_queries
+        is_short = max(query.size(1), memory.size(1)) <= MAX_SHORT_KEYS and not self.positions.reads_queries
         if maps is None and is_short and projection.has_textbook_heads(self) and trains_in_bfloat16(query):
             return self._attend_short(query, memory, mask)
         return super().forward(query, memory, mask, maps)

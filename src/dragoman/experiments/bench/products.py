@@ -46,7 +46,7 @@ UNCOUNTED = ("rnn_layer", "cudnn_rnn", "lstm", "gru")
 """Parts of the names of kernels that hold products which nobody sees from outside."""
 
 PEAK_SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
-TRIALS = 5
+TRIALS_PER_SIZE = 5
 TRIAL_S = 1e-3
 """Seconds of a trial, at least: more than the clock's own grain, and short enough to fall between two neighbours."""
 
@@ -123,7 +123,7 @@ def best_seconds(compute: Callable[[], object], device: torch.device) -> float:
         took = time.perf_counter() - start
     repeats = max(1, int(TRIAL_S / max(took, 1e-9)))
     best = took
-    for _ in range(TRIALS):
+    for _ in range(TRIALS_PER_SIZE):
         start = time.perf_counter()
         for _ in range(repeats):
             compute()

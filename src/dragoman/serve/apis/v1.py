@@ -49,7 +49,7 @@ PartOf = Callable[[int, str], Callable[[RequestHandle], list[Answer]]]
 """The work that translates a part of a text, by its number and its language."""
 DOCUMENT_KEY = "X-Document-Key"
 """The header for a document's key; in the query, as `key`, it stands in the logs of proxies."""
-CHUNK = 400
+MIN_STREAMED_CHARS = 400
 """Characters from which on lines of a streamed text make a part of their own."""
 
 
@@ -197,7 +197,7 @@ def parts_of(text: str, memory: Memory | None = None) -> list[str]:
     """
     parts: list[str] = []
     for line in text.splitlines(keepends=True):
-        if parts and (len(parts[-1]) < CHUNK or _stays(parts[-1], line, memory)):
+        if parts and (len(parts[-1]) < MIN_STREAMED_CHARS or _stays(parts[-1], line, memory)):
             parts[-1] += line
         else:
             parts.append(line)

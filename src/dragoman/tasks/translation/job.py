@@ -86,7 +86,7 @@ LOOKED_AT_FOR_LEAKS = 1_000_000
 MOSTLY_KNOWN = 0.2
 """Share of tokens that may be unknown in a training text without a word on it."""
 
-EXAMINED = 20_000
+MAX_EXAMINED_PAIRS = 20_000
 """Pairs of a training corpus that are examined before each training; `dragoman doctor` looks at all of them."""
 
 
@@ -531,7 +531,7 @@ class TranslationJob(Job):
             EvaluationConfig, {**config.to_dict(self.recipe.evaluation), **scoring}, "`tokenize` or `lowercase`"
         )
         output = options.pop("output", None)
-        evaluation_options: EvaluationOptions = options.pop("judging", EvaluationOptions())
+        evaluation_options: EvaluationOptions = options.pop("evaluation_options", EvaluationOptions())
         evaluation_options = replace(evaluation_options, training=self._training_sources)
         src_lang, tgt_lang = options.get("languages", (None, None))
         languages = src_lang or self.recipe.corpus.src_lang, tgt_lang or self.recipe.corpus.tgt_lang
@@ -604,7 +604,7 @@ def examine(source: Source, src_lang: str, tgt_lang: str, doctor: str) -> None:
         for src, tgt in source.every_direction():
             examine(source.of_direction(src, tgt), src, tgt, doctor)
         return
-    diagnosis = Examination(source, src_lang, tgt_lang, limit=EXAMINED).run()
+    diagnosis = Examination(source, src_lang, tgt_lang, limit=MAX_EXAMINED_PAIRS).run()
     broken = [finding for finding in diagnosis.findings if finding.severity == "broken"]
     if broken and doctor == "refuse":
         # Where counts differ too, a shift says in which line.

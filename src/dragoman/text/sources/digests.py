@@ -1,7 +1,7 @@
 """SHA-256 of corpus files; large ones that were hashed before and have not changed since are not read again.
 
 A file is taken for unchanged if its path, size and time of last change are the same, as `make` and `rsync` do it. Of
-files below `LARGE` the content is always read.
+files below `LARGE_FILE_BYTES` the content is always read.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from dragoman.runs import atomic_io
 
-LARGE = 2**26
+LARGE_FILE_BYTES = 2**26
 """Bytes of a file that takes noticeable time to hash."""
 
 _known: dict[str, str] = {}
@@ -24,7 +24,7 @@ _places: list[Path] = []
 def sha256_of(path: Path, stream: Any) -> bytes:
     """The digest of the whole of a file, opened from its start."""
     state = path.stat()
-    if state.st_size < LARGE:
+    if state.st_size < LARGE_FILE_BYTES:
         return hashlib.file_digest(stream, "sha256").digest()
     key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
     if key not in _known:

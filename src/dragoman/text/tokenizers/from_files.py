@@ -30,7 +30,7 @@ from dragoman.text.tokenizers.symbols import Symbols
 from dragoman.text.tokenizers.vocabulary_files import read_vocabulary
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
-COMPARED = 1000
+MAX_COMPARED_LINES = 1000
 """Lines of a corpus whose pieces are compared with those of the original library."""
 
 
@@ -76,7 +76,7 @@ class FromFiles:
         name, made = self.paths()[0], self.build(lines())
         compared = 0
         if (original := self.original(made)) is not None:
-            for text in map(str.strip, itertools.islice(lines(), COMPARED)):
+            for text in map(str.strip, itertools.islice(lines(), MAX_COMPARED_LINES)):
                 if (ours := made.pieces(made.encode(text))) != (theirs := original.pieces(text)):
                     place = next((n for n, pair in enumerate(zip(ours, theirs, strict=False)) if len({*pair}) > 1), 0)
                     raise Error.MISMATCH(
