@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.errors import raises_error
 
 from dragoman.config import parse
-from dragoman.data.documents import TextCorpusConfig, encode, prepare_text
+from dragoman.data.text_corpus import TextCorpusConfig, encode, prepare_text
 from dragoman.errors import Error
 from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer
 from dragoman.text.tokenizers.pair import TOKENIZERS as KINDS

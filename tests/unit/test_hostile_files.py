@@ -243,7 +243,7 @@ def test_files_from_strangers_are_refused(tmp_path: Path) -> None:
 
 
 def test_stored_ids_that_are_a_pickle_are_made_anew(tmp_path: Path) -> None:
-    from dragoman.data.documents import _stored
+    from dragoman.data.text_corpus import _stored
 
     np.save(tmp_path / "ids.npy", np.array([Payload(tmp_path / CANARY)], dtype=object), allow_pickle=True)
     (tmp_path / "meta.json").write_text(json.dumps({"made_from": "x", "report": {

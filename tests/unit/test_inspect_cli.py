@@ -158,7 +158,7 @@ def test_trace(run: Path) -> None:
     rows = json.loads(inspect("trace", run, "the cat runs", "a dog", "--json").stdout)
     assert {"step", "name", "origin", "shape", "dtype", "depth"} == rows[0].keys()
     assert "Linear" in {row["origin"] for row in rows}
-    assert "Packed" not in done.stdout  # the layers that are trained, not their fast twins
+    assert "Packed" not in done.stdout  # the layers that are trained, not their fast implementations
     recipe = inspect("trace", ROOT / "recipes/demo.yaml")
     assert recipe.exit_code == 0, recipe.output
     assert "as many words as may be" in recipe.stderr

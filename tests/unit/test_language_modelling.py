@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import dragoman
 from dragoman import config
-from dragoman.data.documents import encode
+from dragoman.data.text_corpus import encode
 from dragoman.data.windows import WindowPlan
 from dragoman.decoding.generate import SamplingConfig
 from dragoman.errors import Error

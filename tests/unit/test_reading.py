@@ -19,7 +19,7 @@ SUPPORT = {
     "evaluation", "inference", "languages", "models.families", "models.stacks", "nn.kv_cache",
     "nn.relative_positions", "nn.ssru",
     "quality",
-    "text.augment", "text.documents", "text.glossary", "text.images", "text.labelled", "text.lines", "text.sources",
+    "text.augment", "text.plain_sources", "text.glossary", "text.images", "text.labelled", "text.lines", "text.sources",
     "text.tokenizers", "training",
 }  # fmt: skip
 """Packages and modules of Dragoman that the core leans on, and that need not be read with it."""

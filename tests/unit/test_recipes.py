@@ -25,7 +25,7 @@ from dragoman.runs import checkpoint
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob
-from dragoman.text.documents import EmbeddedPair
+from dragoman.text.plain_sources import EmbeddedPair
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))

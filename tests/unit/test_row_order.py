@@ -38,7 +38,7 @@ def expected(src: np.ndarray, tgt: np.ndarray, epoch: int, cuts: int) -> tuple[n
 def test_blocks_give_the_order_of_one_sort(
     block: int, on_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_order, "ROWS_PER_BLOCK", block)
+    monkeypatch.setattr(row_order, "BLOCK_ROWS", block)
     monkeypatch.setattr(batching, "MIN_ROWS_ON_DISK", 0 if on_disk else 10**9)
     src, tgt = lengths(3000)
     for name, side in (("src", src), ("tgt", tgt)):

@@ -14,7 +14,7 @@ from tests.errors import raises_error
 from dragoman.config import parse
 from dragoman.corpora import embedded
 from dragoman.errors import DragomanError, Error
-from dragoman.text.documents import EmbeddedTextSource, TextSource
+from dragoman.text.plain_sources import EmbeddedTextSource, TextSource
 from dragoman.text.sources.base import files_of, fingerprint
 
 VERSE = "Wer reitet so spät\r\n\r\ndurch Nacht\u2028und Wind"

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from dragoman.backends.accelerate import accelerate, exchange
 from dragoman.backends.chunked_loss import token_loss
+from dragoman.backends.cpu_bf16.fast_layers import Bfloat16Attention
 from dragoman.backends.cpu_bf16.projection import (
     ROW_MULTIPLE,
     from_rows,
@@ -16,7 +17,6 @@ from dragoman.backends.cpu_bf16.projection import (
     trains_in_bfloat16,
 )
 from dragoman.backends.cpu_bf16.short_attention import Sizes, rotary_phase, short_attention
-from dragoman.backends.cpu_bf16.twins import Bfloat16Attention
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import scaled_dot_product_attention

@@ -35,13 +35,12 @@ from dragoman.text.learnt_terms import annotated, inflected
 from dragoman.text.lookup import words_like
 from dragoman.text.words import MARKS, Word, borders, is_letter
 
-# Tuned on the terms of LibreOffice's help: benchmarks/log/2026-11.md, "2026-11-25: a glossary's term in the place of its
-# word".
+# Tuned on LibreOffice's help: benchmarks/log/2026-11.md, "2026-11-25: a glossary's term in the place of its word".
 MIN_TERM_LOSS_NATS = 0.8
 """A word is a term's if it loses so much without it; if no word does, the translation has left the term out."""
-MIN_NEIGHBOUR_LOSS_NATS, MIN_SENTENCE_GAIN_NATS = 1.5, 4.5
+MIN_NEIGHBOUR_LOSS_NATS, MIN_GAIN_NATS = 1.5, 4.5
 """A neighbour goes as well if it loses so much without the term, and the sentence gains so much without it."""
-MIN_LETTER_COST_NATS = 2.0
+MIN_LETTER_NATS = 2.0
 """A letter of a script without spaces goes if it costs more than this without the term."""
 MAX_NEIGHBOURS = 3
 """Neighbours that may go, at most."""
@@ -385,9 +384,7 @@ class _Placing:
         parts = [Word(start, end) for start in ends for end in ends if start < end]
         texts = [_replaced(row.placed, part, row.term.target, self.language).text for part in parts]
         values = self._log_probs([(row.erased, text) for text in texts])
-        worth = [
-            value - MIN_LETTER_COST_NATS * (part.end - part.start) for value, part in zip(values, parts, strict=True)
-        ]
+        worth = [value - MIN_LETTER_NATS * (part.end - part.start) for value, part in zip(values, parts, strict=True)]
         return parts[worth.index(max(worth))]
 
     def _absorb(self, rows: Sequence[_Row]) -> list[_Row]:
@@ -405,9 +402,9 @@ class _Placing:
             best: dict[int, tuple[float, Placed]] = {}
             for (number, is_short, placed), gain, full in zip(candidates, gains, full_gains, strict=True):
                 # An article has to be superfluous beside the whole source as well.
-                if gain >= max(
-                    MIN_SENTENCE_GAIN_NATS, best[number][0] if number in best else MIN_SENTENCE_GAIN_NATS
-                ) and not (is_short and full < 0):
+                if gain >= max(MIN_GAIN_NATS, best[number][0] if number in best else MIN_GAIN_NATS) and not (
+                    is_short and full < 0
+                ):
                     best[number] = gain, placed
             for number, (_, placed) in best.items():
                 rows[number] = rows[number]._replace(placed=placed)

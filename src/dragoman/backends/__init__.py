@@ -1,1 +1,1 @@
-"""Faster twins of layers, chosen in one place and held to the textbook by tests."""
+"""Faster implementations of layers, chosen in one place and held to the textbook by tests."""

@@ -1,4 +1,4 @@
-"""Dropout with one random byte for each element: the fast twin of `nn.dropout.Dropout` on a CPU.
+"""Dropout with one random byte for each element: the fast implementation of `nn.dropout.Dropout` on a CPU.
 
 `torch.nn.functional.dropout` draws one float for each element, one after the other. Here one 64-bit random word decides
 for eight elements. The rate is therefore a multiple of 1/256, which is closer to the setting than any batch is.

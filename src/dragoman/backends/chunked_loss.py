@@ -1,4 +1,4 @@
-"""The losses of training, a few positions at a time: the fast twins of `training.loss`.
+"""The losses of training, a few positions at a time: the fast implementations of `training.loss`.
 
 PyTorch's cross-entropy walks the (positions x vocab) matrix some eight times in float32, which on a CPU costs a third
 of a training step. Here the gradient is made while the logits are in cache, in the dtype of the logits.

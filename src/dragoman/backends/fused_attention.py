@@ -1,4 +1,5 @@
-"""PyTorch's fused attention, which never stores the weights: the fast twin of `nn.attention.MultiHeadAttention`."""
+"""PyTorch's fused attention, which never stores the weights: the fast implementation of
+`nn.attention.MultiHeadAttention`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Linear layers with weights packed for the processor's kernels: the fast twin of `nn.Linear` for inference.
+"""Linear layers with weights packed for the processor's kernels: the fast implementation of `nn.Linear` for inference.
 
 PyTorch multiplies float32 matrices on a CPU through MKL, which on some processors uses half of their vector units.
 oneDNN, part of every build of PyTorch for such processors, uses all of them (2.3 times as fast on an AMD EPYC with

@@ -466,7 +466,7 @@ def _not_blank(sentences: list[str]) -> list[str]:
 
 
 def _as_trained(run: Path, which: str = "best") -> Any:
-    """A run, loaded for use, with the textbook's layers, not their fast twins for inference."""
+    """A run, loaded for use, with the textbook's layers, not their fast implementations for inference."""
     task = recipes.of_run(run).task
     loaded: Any = recipes.JOBS[task].inference.load(run, which=which, device="cpu")
     if task == "translation":

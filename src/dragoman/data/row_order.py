@@ -18,7 +18,7 @@ from dragoman.runs.lock import held
 
 IntArray = np.ndarray[Any, np.dtype[Any]]
 
-ROWS_PER_BLOCK = 2**20
+BLOCK_ROWS = 2**20
 """Rows that are held at a time."""
 MIN_ROWS_ON_DISK = 2**22
 """A corpus of more rows has its orders on the disk, where there is a folder for them."""
@@ -171,11 +171,8 @@ def load_or_fill(path: Path | None, count: int, fill: Callable[[IntArray], None]
 
 def _keys(src: Lengths, tgt: Lengths) -> Iterator[tuple[int, IntArray]]:
     """Block by block: (its first row, what its rows are sorted by)."""
-    for begin in range(0, len(src), ROWS_PER_BLOCK):
-        one, other = (
-            src[begin : begin + ROWS_PER_BLOCK].astype(np.int64),
-            tgt[begin : begin + ROWS_PER_BLOCK].astype(np.int64),
-        )
+    for begin in range(0, len(src), BLOCK_ROWS):
+        one, other = (side[begin : begin + BLOCK_ROWS].astype(np.int64) for side in (src, tgt))
         width = np.maximum(one, other) + 1
         lean = one - other
         np.negative(lean, where=width % 2 == 0, out=lean)
@@ -186,7 +183,7 @@ def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
     """Neighbouring groups, [first, last), of a block of rows together or a little more."""
     first = 0
     while first < len(groups):
-        last = int(np.searchsorted(groups.starts, groups.starts[first] + ROWS_PER_BLOCK))
+        last = int(np.searchsorted(groups.starts, groups.starts[first] + BLOCK_ROWS))
         last = min(max(last, first + 1), len(groups))
         yield first, last
         first = last

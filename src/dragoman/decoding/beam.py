@@ -120,9 +120,7 @@ def beam_search(
     """
     batch, beam, device = max_lengths.size(0), config.beam_size, max_lengths.device
     state = state.reorder(torch.arange(batch, device=device).repeat_interleave(beam))
-    slots = Slots(
-        num_sentences=batch - padding_slots, rows_per_slot=beam, padding_slots=padding_slots, pads_rows=state.pads_rows
-    )
+    slots = Slots(batch - padding_slots, beam, padding_slots, state.pads_rows)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     beams, finished = first_beams(batch, beam, device), no_finished(batch, config, device)
     longest = int(max_lengths.max())

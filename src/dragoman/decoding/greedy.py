@@ -34,9 +34,7 @@ def greedy_search(
     Raises DragomanError when the model's logits are not numbers.
     """
     batch, device = max_lengths.size(0), max_lengths.device
-    slots = Slots(
-        num_sentences=batch - padding_slots, rows_per_slot=1, padding_slots=padding_slots, pads_rows=state.pads_rows
-    )
+    slots = Slots(batch - padding_slots, 1, padding_slots, state.pads_rows)
     results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)

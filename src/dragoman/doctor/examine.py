@@ -30,7 +30,7 @@ from dragoman.text.sources.base import PairSource, files_of
 CHUNK_PAIRS = 5000  # pairs that are examined at a time
 LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
 WORTH_COPYING = 12  # characters up to which a copy may be a name or a number, and a correct translation
-IDENTIFIED_LINES_PER_CHUNK = 100  # lines of each chunk whose language is identified, as a model is slow
+IDENTIFIED_LINES = 100  # lines of each chunk whose language is identified, as a model is slow
 FEWEST_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
 MIN_BOILERPLATE_PAIRS, MIN_BOILERPLATE_SHARE = 20, 0.01
 """A pair that comes so often, and is such a share of all, is no language but a form."""
@@ -240,7 +240,7 @@ class Examination:
     def _identify(self, pairs: Pairs, identify: Identify) -> None:
         """Identify the languages of some lines of a chunk."""
         chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= MIN_CHARS_FOR_LANGUAGE][
-            :IDENTIFIED_LINES_PER_CHUNK
+            :IDENTIFIED_LINES
         ]
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
             texts = [lines[side].text for _, *lines in chosen]

@@ -76,7 +76,7 @@ class EvaluationOptions:
 
 
 def evaluate_files(
-    evaluation_options: EvaluationOptions,
+    options: EvaluationOptions,
     hypotheses: list[Path],
     *,
     sources: list[Path],
@@ -91,12 +91,10 @@ def evaluate_files(
 
     Raises DragomanError when files do not fit each other.
     """
-    outside = [isinstance(any_metric(text), MeanMetric) for text in evaluation_options.metrics or USUAL]
+    outside = [isinstance(any_metric(text), MeanMetric) for text in options.metrics or USUAL]
     if not references and not all(outside):
         raise Error.MISSING_OPTION("`hypotheses` needs `ref`, the reference translation of each line")
-    if (
-        not sources and not evaluation_options.by and not any(outside)
-    ):  # sacreBLEU's figures, and faults that need no source
+    if not sources and not options.by and not any(outside):  # sacreBLEU's figures, and faults that need no source
         sources = references[:: max(1, len(references) // len(hypotheses))]
     if not sources:
         raise Error.MISSING_OPTION("other metrics, and `by`, need `src`, the text that was translated")
@@ -109,10 +107,8 @@ def evaluate_files(
     lines = [read_hypotheses(path, test) for path, test in zip(hypotheses, tests, strict=True)]
     results = {}
     for path, test, texts in zip(hypotheses, tests, lines, strict=True):
-        metrics = evaluation_options.build_metrics(
-            test.languages[1], tokenize=tokenize, lowercase=lowercase, system=path.stem
-        )
-        results[test.name] = evaluation_options.evaluate(test, texts, metrics)
+        metrics = options.build_metrics(test.languages[1], tokenize=tokenize, lowercase=lowercase, system=path.stem)
+        results[test.name] = options.evaluate(test, texts, metrics)
     return results
 
 

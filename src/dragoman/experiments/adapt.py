@@ -30,7 +30,7 @@ MIN_CORRECTIONS_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
 """A third of an epoch are corrections, if there are enough."""
-RETRY_STEPS_FACTOR = 3
+RETRY_FACTOR = 3
 """Times the steps that corrections which were not learnt are given in the next try."""
 HELD_OUT, LEARNT = "corrections held out", "corrections learnt"
 MAX_REPLAY_PAIRS = 4000
@@ -152,11 +152,11 @@ def _refusal(compared: Sequence[Compared], steps: int, given: "_Given") -> str:
         lacks = [] if first is learnt else [_more_needed(first)]
         if learnt.verdict != "better":
             lacks.append(
-                f"not even those learnt are said, and a longer time may help: {given.again(RETRY_STEPS_FACTOR * steps)}"
+                f"not even those learnt are said, and a longer time may help: {given.again(RETRY_FACTOR * steps)}"
             )
         return f"it is not surely better on the {first.name}; {'; '.join(lacks)}; {given.for_few()}"
     if validation.verdict == "worse":
-        shorter = f"a shorter time forgets less: {given.again(max(1, steps // RETRY_STEPS_FACTOR))}"
+        shorter = f"a shorter time forgets less: {given.again(max(1, steps // RETRY_FACTOR))}"
         return f"it is worse on the validation set; {shorter}; a datastore forgets nothing: {given.for_few()}"
     return ""
 

@@ -20,7 +20,7 @@ from dragoman.training.time_budget import TIME_BUDGET_FILE
 Verdict = Literal["bytes", "scores", "differs", "interrupted"]
 WEIGHTS = ("model.safetensors", "averaged.safetensors", "optimizer.safetensors")
 FIGURES = ("loss", "bleu", "chrf", "ter", "accuracy", "macro_f1", "perplexity", "bits_per_character")
-MAX_EQUAL_DIFFERENCE = 0.005
+EQUAL_WITHIN = 0.005
 """Figures that differ by less are equal in the two decimals that are published."""
 
 
@@ -131,7 +131,7 @@ def _differences(then: list[Event], now: list[Event]) -> list[str]:
                 if (
                     isinstance(before, int | float)
                     and isinstance(after, int | float)
-                    and abs(before - after) >= MAX_EQUAL_DIFFERENCE
+                    and abs(before - after) >= EQUAL_WITHIN
                 ):
                     differences.append(f"{kind} {place}: {name} {before:.4f}, now {after:.4f}")
     return differences

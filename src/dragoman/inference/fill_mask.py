@@ -10,8 +10,8 @@ from torch import Tensor
 from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import collate_src
-from dragoman.data.documents import LinesCorpusConfig
 from dragoman.data.masked_tokens import MASK, MASK_ID
+from dragoman.data.text_corpus import LinesCorpusConfig
 from dragoman.device import pick_device
 from dragoman.errors import Error
 from dragoman.models.masked_language_model import MaskedLanguageModel, MaskedLanguageModelConfig

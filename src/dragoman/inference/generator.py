@@ -8,7 +8,7 @@ import torch
 
 from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
-from dragoman.data.documents import TextCorpusConfig
+from dragoman.data.text_corpus import TextCorpusConfig
 from dragoman.decoding.generate import SamplingConfig, generate, stream
 from dragoman.device import pick_device
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig

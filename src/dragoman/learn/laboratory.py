@@ -39,10 +39,10 @@ TRANSFORMER: dict[str, Any] = {
     "dropout": 0.0,
 }
 LSTM = {"d_embedding": 32, "d_model": 48, "dropout": 0.0, "attention": "additive"}
-Pair = tuple[list[int], list[int]]
+IdPair = tuple[list[int], list[int]]
 
 
-def pairs(task: str, split: str, size: int, seed: int = 1) -> list[Pair]:
+def pairs(task: str, split: str, size: int, seed: int = 1) -> list[IdPair]:
     """Pairs of ids of a toy task: symbol n is id n + 3."""
     source = ToySource(task=task, split=split, size=size, max_length=6, seed=seed)  # type: ignore[arg-type]
     return [([int(n) + 3 for n in p.src.split()], [int(n) + 3 for n in p.tgt.split()]) for p in source.pairs()]
@@ -52,7 +52,7 @@ def pairs(task: str, split: str, size: int, seed: int = 1) -> list[Pair]:
 class ToyTask:
     """Batches and loss of a toy task: what `TrainingStep` asks of a task."""
 
-    data: Sequence[Pair]
+    data: Sequence[IdPair]
     batch_size: int = 48
 
     def count(self, step: int) -> int:

@@ -17,7 +17,7 @@ import regex
 from dragoman.languages.codes import language_of, script_of
 from dragoman.languages.scripts import LETTERS, letters_in, script_of_language
 
-MIN_GAIN_NATS, MIN_GAIN_OF_MANY_NATS, MANY_LINES = 6.0, 2.0, 3
+MIN_GAIN_NATS, MANY_GAIN_NATS, MANY_LINES = 6.0, 2.0, 3
 """Nats by which a reading has to be more probable; after so many lines that another reading has repaired, fewer do."""
 MOST_DOUBTFUL = 10_000
 RARE_ENCODING_NATS = (4.0, 8.0)
@@ -60,7 +60,7 @@ _MIXED, LETTERS_PER_MIXED = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a
 """A Latin letter beside one of another script: in no more than one of five letters."""
 _NO_LETTER = re.compile(rf"{_INSIDE_WORD.pattern}|[²³¹¼½¾µªº±·×¬\xad¿¡](?=[^\W\d_])|(?<=[^\W\d_])[²³¹¼½¾µªº±·×¬\xad¿¡]")
 """A mark that stands where a letter should."""
-USUAL_LETTER_NATS, ODD_LETTER_NATS, IMPOSSIBLE_LETTER_NATS = 7.2, 8.0, 10.0
+USUAL_NATS, ODD_NATS, NEVER_NATS = 7.2, 8.0, 10.0
 """Nats of a letter of an East Asian text at most, of what texts of a language hardly have, and of what no text has."""
 _LOST_SPACE = re.compile(b"([\xc2-\xf4]|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\x20")
 """Where a no-break space, the last byte of a letter in UTF-8, has become a space."""
@@ -165,12 +165,10 @@ class Misread:
                 margin = (
                     MIN_GAIN_NATS + _unlikeliness(codecs)
                     if self.seen[codecs] < MANY_LINES
-                    else MIN_GAIN_OF_MANY_NATS + _unlikeliness(codecs) / 2
+                    else MANY_GAIN_NATS + _unlikeliness(codecs) / 2
                 )
                 other = self._cost(reading) + margin
-                if other < min(lowest, cost + margin - MIN_GAIN_OF_MANY_NATS) and self._is_sound(
-                    reading, written_in, text
-                ):
+                if other < min(lowest, cost + margin - MANY_GAIN_NATS) and self._is_sound(reading, written_in, text):
                     best, lowest = (reading if other <= cost else text, codecs), other
         return best
 
@@ -178,8 +176,8 @@ class Misread:
         """False for most sound texts, at a glance."""
         if self.script in _EAST_ASIAN:
             beyond = _BEYOND.findall(text)
-            return sum(map(self._cost_of, beyond)) > USUAL_LETTER_NATS * len(beyond)
-        if not self._usual.fullmatch(text) and max(map(self._cost_of, _BEYOND.findall(text))) >= ODD_LETTER_NATS:
+            return sum(map(self._cost_of, beyond)) > USUAL_NATS * len(beyond)
+        if not self._usual.fullmatch(text) and max(map(self._cost_of, _BEYOND.findall(text))) >= ODD_NATS:
             return True
         if _INNER_CAPITAL.search(text):
             return True
@@ -194,8 +192,7 @@ class Misread:
             return False
         if written_in == "utf-8" or self.script not in ("Latn", "Cyrl", "Grek"):
             return (
-                sum(cost >= ODD_LETTER_NATS for cost in beyond) <= len(beyond) / 10
-                and max(beyond, default=0.0) < IMPOSSIBLE_LETTER_NATS
+                sum(cost >= ODD_NATS for cost in beyond) <= len(beyond) / 10 and max(beyond, default=0.0) < NEVER_NATS
             )
         if (
             self.script == "Latn"
@@ -203,9 +200,7 @@ class Misread:
             and len(_LETTER.findall(text)) < len(_LETTER.findall(read))
         ):
             return False
-        return max(beyond, default=0.0) < ODD_LETTER_NATS and not (
-            _INNER_CAPITAL.search(text) or _NO_LETTER.search(text)
-        )
+        return max(beyond, default=0.0) < ODD_NATS and not (_INNER_CAPITAL.search(text) or _NO_LETTER.search(text))
 
     def _cost(self, text: str) -> float:
         """The improbability of a text, in nats."""

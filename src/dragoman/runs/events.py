@@ -19,7 +19,7 @@ UNRANKED: Rank = (-math.inf, -math.inf)
 
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
-TELLING_BLEU = 1.0
+MIN_MEANINGFUL_BLEU = 1.0
 """BLEU below it is noise: a model that has begun to learn may lose it while everything else improves."""
 
 
@@ -33,7 +33,7 @@ def goodness(figures: Mapping[str, float], name: str) -> float:
     if name in LOWER_IS_BETTER:
         return -value
     is_bleu = name == "bleu" or (name == "score" and value == figures.get("bleu"))
-    return 0.0 if is_bleu and value < TELLING_BLEU else value
+    return 0.0 if is_bleu and value < MIN_MEANINGFUL_BLEU else value
 
 
 def rank(validation: Mapping[str, Any]) -> Rank:

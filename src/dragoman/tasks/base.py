@@ -42,8 +42,8 @@ from dragoman.tasks.time_budget import (
     with_steps,
     with_steps_of_run,
 )
-from dragoman.text.documents import PlainSource, TextSource
 from dragoman.text.lines import check_is_file, container
+from dragoman.text.plain_sources import PlainSource, TextSource
 from dragoman.text.sources.base import files_of
 from dragoman.text.tokenizers.pair import ReuseConfig, TokenizerPair, load_tokenizers, pieces_of
 from dragoman.training.config import TrainingConfig, check_division

@@ -48,9 +48,9 @@ def token_loss(
 ) -> Float[Tensor, ""]:
     """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count.
 
-    `in_place`: the logits are not read again, so a fast twin may replace them by the gradient; this one does not.
-    `teachers`: the logits of other models for the same tokens. Their mean distribution has the share `weight`.
-    A `tgt_mask` of numbers: what the loss of each token is multiplied by.
+    `in_place`: the logits are not read again, so a fast implementation may replace them by the gradient; this one does
+    not. `teachers`: the logits of other models for the same tokens. Their mean distribution has the share `weight`. A
+    `tgt_mask` of numbers: what the loss of each token is multiplied by.
     """
     real = tgt_mask.flatten() > 0
     logits, targets, counts = logits.flatten(0, 1)[real].float(), tgt_out.flatten()[real], tgt_mask.flatten()[real]
@@ -78,7 +78,7 @@ def divergence(
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss functions of a training: those above, or their fast twins in `backends.chunked_loss`."""
+    """The loss functions of a training: those above, or their fast implementations in `backends.chunked_loss`."""
 
     token_loss: Callable[..., Tensor] = token_loss
     divergence: Callable[..., Tensor] = divergence

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dragoman.runs.events import TELLING_BLEU, goodness, rank
+from dragoman.runs.events import MIN_MEANINGFUL_BLEU, goodness, rank
 from dragoman.training.config import TrainingConfig
 from dragoman.training.loss_scale import LossScale
 from dragoman.training.schedules import Schedule
@@ -78,7 +78,7 @@ class TrainingState:
             peak = self.peaks.get(name, -math.inf)
             if value > peak + min_improvement:
                 self.stalled[name] = 0
-            elif name != "bleu" or peak >= TELLING_BLEU:
+            elif name != "bleu" or peak >= MIN_MEANINGFUL_BLEU:
                 self.stalled[name] += 1
             self.peaks[name] = max(value, peak)
         ranked_by = validation.ranked_by(best_by)
@@ -116,7 +116,7 @@ def is_out_of_patience(state: Mapping[str, Any], training: TrainingConfig) -> bo
     telling = [
         count
         for name, count in state.get("stalled", {}).items()
-        if name != "bleu" or state["peaks"][name] >= TELLING_BLEU
+        if name != "bleu" or state["peaks"][name] >= MIN_MEANINGFUL_BLEU
     ]
     bad = (
         {"any": max, "all": min}[training.patience_on](telling) if telling and training.patience_on != "best" else None

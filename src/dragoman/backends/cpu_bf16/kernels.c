@@ -1,6 +1,6 @@
 /* The matrix products of a training step and what stands between them, in bfloat16 on a CPU.
 
-   Each function is the fast twin of a few lines of PyTorch, which `kernels.py` names and tests/unit/test_kernels.py holds
+   Each function is the fast implementation of a few lines of PyTorch, which `kernels.py` names and tests/unit/test_kernels.py holds
    it to: it walks its numbers once where those walk them operation by operation. Numbers are read and written in
    bfloat16 where a matrix product makes or takes them, and computed in float32. `rows` are positions of a batch, one
    below the other.

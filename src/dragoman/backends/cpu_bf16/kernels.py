@@ -2,9 +2,9 @@
 
 PyTorch reads and writes memory once for each operation, and a sublayer has some tens of them; a matrix product takes
 little longer. oneDNN's products, as fast as those here, pack weights at each call and round gradients to bfloat16.
-Each function here is the twin of a few lines of PyTorch, named in its docstring. The machine's own C compiler compiles
-the file on first use, in two seconds, into the user's cache. Without a compiler `available` is False, and PyTorch's
-operations are used.
+Each function here is the fast implementation of a few lines of PyTorch, named in its docstring. The machine's own C
+compiler compiles the file on first use, in two seconds, into the user's cache. Without a compiler `available` is False,
+and PyTorch's operations are used.
 """
 
 import contextlib
@@ -369,7 +369,7 @@ def cross_entropy(
     at_target: float,
     everywhere: float,
 ) -> Float[Tensor, " rows"]:
-    """The loss of each row; its gradient replaces the logits. The twin of `training.loss.token_loss`.
+    """The loss of each row; its gradient replaces the logits. The fast implementation of `training.loss.token_loss`.
 
     Raises IndexError if a target is not in the vocabulary.
     """

@@ -1,5 +1,5 @@
-"""Sublayers with their residual connection, for training in bfloat16 on a CPU: the fast twins of `PreNorm.forward`
-around attention over short sentences and around a feed-forward network.
+"""Sublayers with their residual connection, for training in bfloat16 on a CPU: the fast implementations of
+`PreNorm.forward` around attention over short sentences and around a feed-forward network.
 
 Each is one autograd function made of the kernels of `kernels.py`. All positions of a batch are rows of one matrix, from
 the norm to the residual sum. Modules inside a sublayer are not called, and neither are their hooks.
@@ -79,7 +79,7 @@ class _Connection:
 
 
 def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
-    """Settings of a connection for the fast twin; None if there is no twin for it."""
+    """Settings of a connection for the fast implementation; None if there is none."""
     if not (
         trains_in_bfloat16(x)
         and projection.ROW_MULTIPLE > 1
@@ -98,7 +98,7 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
 
 
 def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
-    """True if there is a fast twin of this attention."""
+    """True if there is a fast implementation of this attention."""
     return (
         has_textbook_heads(attention)
         and (memory is None or len(memory) == len(x))

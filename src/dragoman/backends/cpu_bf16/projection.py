@@ -1,4 +1,4 @@
-"""Linear projections in bfloat16 for training on a CPU: the fast twin of calling `nn.Linear` under autocast.
+"""Linear projections in bfloat16 for training on a CPU: the fast implementation of calling `nn.Linear` under autocast.
 
 Several projections of the same input (queries, keys and values) cast it once and are one product. Rows, all positions
 of a batch one below the other, are padded to a multiple of `ROW_MULTIPLE`: oneDNN compiles a kernel for every shape,

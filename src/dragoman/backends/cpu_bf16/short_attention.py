@@ -1,4 +1,5 @@
-"""Attention over short sentences, for training in bfloat16 on a CPU: the fast twin of `scaled_dot_product_attention`.
+"""Attention over short sentences, for training in bfloat16 on a CPU: the fast implementation of
+`scaled_dot_product_attention`.
 
 PyTorch's softmax computes row by row, which for rows of some fifteen keys costs ten times as much as the products;
 separate operations over all rows do not. Inputs and outputs stay in the rows of the projections (`projection.py`), so

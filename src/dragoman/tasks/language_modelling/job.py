@@ -11,7 +11,7 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
-from dragoman.data.documents import IntArray, TextCorpusConfig, TextReport, encode, prepare_text
+from dragoman.data.text_corpus import IntArray, TextCorpusConfig, TextReport, encode, prepare_text
 from dragoman.data.windows import WindowPlan
 from dragoman.decoding.generate import SamplingConfig
 from dragoman.device import pick_device
@@ -22,8 +22,8 @@ from dragoman.runs.directory import TOKENIZER
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.vocabulary import checked_tokenizer, expected_vocabulary, kept_tokenizers
-from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import NORMALIZERS, spelling_of
+from dragoman.text.plain_sources import PlainSource
 from dragoman.text.sources.base import fingerprint
 from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig

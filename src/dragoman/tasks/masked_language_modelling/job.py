@@ -9,8 +9,8 @@ from torch import nn
 
 from dragoman import config
 from dragoman.config import Field, settings
-from dragoman.data.documents import LinesCorpusConfig, encoded, lines_of
 from dragoman.data.masked_tokens import MaskingConfig
+from dragoman.data.text_corpus import LinesCorpusConfig, encoded, lines_of
 from dragoman.device import pick_device
 from dragoman.inference.fill_mask import FillMask
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.corpora import embedded
-from dragoman.text.documents import EmbeddedPair
+from dragoman.text.plain_sources import EmbeddedPair
 from dragoman.text.sources.base import Pair, PairSource
 
 

@@ -1,4 +1,4 @@
-"""The twins of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
+"""The fast implementations of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
 
 Each is fast only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a compiler it
 computes as the textbook's layer. Shapes are those of the textbook.
@@ -111,7 +111,7 @@ class ComplexRotaryPositions(RotaryPositions):
         return super().rotate(heads, start) if phase is None else rotated(heads, phase)
 
 
-TWINS: dict[type[nn.Module], type[nn.Module]] = {
+FAST_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
     MultiHeadAttention: Bfloat16Attention,
     FeedForward: Bfloat16FeedForward,
     SwiGLU: Bfloat16SwiGLU,

@@ -17,8 +17,8 @@ from dragoman.data.encode import id_dtype
 from dragoman.data.inputs import TextInputs
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error, writing
-from dragoman.text.documents import PlainSource
 from dragoman.text.normalize import spelling_of
+from dragoman.text.plain_sources import PlainSource
 from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
 
 
