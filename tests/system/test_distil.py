@@ -142,7 +142,7 @@ def test_a_teacher_of_several_languages_or_a_large_vocabulary_gets_a_student_wit
     files = str(FIXTURE / "train.en"), str(FIXTURE / "train.de")
     kept = module._recipe(TEACHER, teacher, tmp_path / "small", "tiny", files)
     assert kept["tokenizer"] == {"type": "reuse", "run": str(TEACHER)}
-    monkeypatch.setattr(module, "LARGEST_VOCABULARY", 10)
+    monkeypatch.setattr(module, "MAX_VOCAB_SIZE", 10)
     own = module._recipe(TEACHER, teacher, tmp_path / "small", "tiny", files)
     assert own["tokenizer"]["type"] == "sentencepiece"
     assert (own["model"]["num_encoder_layers"], own["model"]["num_decoder_layers"]) == (4, 1)

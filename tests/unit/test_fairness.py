@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from dragoman.serve.fairness import (
-    MOST_BEGINNINGS,
+    MAX_BEGINNINGS,
     Beginnings,
     FairQueue,
     FairThreads,
@@ -209,4 +209,4 @@ def test_of_each_client_only_some_requests_begin_in_a_round_of_the_event_loop() 
 
     begun = asyncio.run(scene())
     assert len(begun) == 101
-    assert begun.index("single") <= MOST_BEGINNINGS
+    assert begun.index("single") <= MAX_BEGINNINGS

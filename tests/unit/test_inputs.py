@@ -11,7 +11,6 @@ import torch
 from tests.errors import raises_error
 
 from dragoman.config import parse
-from dragoman.data.augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.examples import (
     CropConfig,
     HeldOutSource,
@@ -21,6 +20,7 @@ from dragoman.data.examples import (
     hold_out,
     read_splits,
 )
+from dragoman.data.image_augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.inputs import (
     ImageInputs,
     ImageReader,

@@ -100,7 +100,7 @@ def test_counters_are_for_this_machine_or_for_whoever_has_their_key() -> None:
         transport = httpx.ASGITransport(app=app, client=client)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as asker:
             status = (await asker.get("/metrics", headers=headers)).status_code
-        app.state.server.jobs.close()
+        app.state.server.tasks.close()
         return status
 
     here, there = ("127.0.0.1", 1), ("192.0.2.1", 1)

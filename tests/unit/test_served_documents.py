@@ -18,7 +18,7 @@ from dragoman.formats.base import Code, Item, Limit, Options, Tags, Unit
 from dragoman.pipeline.document import Report
 from dragoman.serve import documents
 from dragoman.serve.document_process import Bounds, DocumentProcess, _line, _options
-from dragoman.serve.documents import DocumentTask, Jobs, NoRoom, TooMany
+from dragoman.serve.documents import DocumentTask, DocumentTasks, NoRoom, TooMany
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.processor import ProcessorTime
 from dragoman.serve.settings import Limits
@@ -139,7 +139,7 @@ class Service:
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., tuple[Jobs, Service]]]:
+def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., tuple[DocumentTasks, Service]]]:
     monkeypatch.setattr(
         documents,
         "DocumentProcess",
@@ -147,83 +147,83 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable
     )
     with contextlib.ExitStack() as stack:
 
-        def make(**limits: Any) -> tuple[Jobs, Service]:
+        def make(**limits: Any) -> tuple[DocumentTasks, Service]:
             service: Any = Service()
-            jobs = Jobs(service, Metrics(), Limits(**limits), tmp_path)
-            stack.callback(jobs.close)
-            return jobs, service
+            tasks = DocumentTasks(service, Metrics(), Limits(**limits), tmp_path)
+            stack.callback(tasks.close)
+            return tasks, service
 
         yield make
 
 
-def ended(jobs: Sequence[DocumentTask]) -> None:
-    for job in jobs:
-        while not job.ended:
+def ended(tasks: Sequence[DocumentTask]) -> None:
+    for task in tasks:
+        while not task.ended:
             threading.Event().wait(0.01)
 
 
-def test_clients_take_turns(served: Callable[..., tuple[Jobs, Service]]) -> None:
-    jobs, service = served()
-    added = [jobs.add("a.txt", f"a{number}".encode(), "de", "en", client="a") for number in range(4)]
-    added += [jobs.add("b.txt", b"b", "de", "en", client="b"), jobs.add("c.txt", b"c", "de", "en", client="c")]
+def test_clients_take_turns(served: Callable[..., tuple[DocumentTasks, Service]]) -> None:
+    tasks, service = served()
+    added = [tasks.add("a.txt", f"a{number}".encode(), "de", "en", client="a") for number in range(4)]
+    added += [tasks.add("b.txt", b"b", "de", "en", client="b"), tasks.add("c.txt", b"c", "de", "en", client="c")]
     service.let_go(begun=2, free=6)
     ended(added)
-    assert [job.state for job in added] == ["done"] * 6
+    assert [task.state for task in added] == ["done"] * 6
     assert set(service.begun[:2]) == {"a0", "b"}
     assert service.begun.index("c") <= 3
 
 
-def test_a_client_has_a_share_of_those_that_wait(served: Callable[..., tuple[Jobs, Service]]) -> None:
-    jobs, _ = served(documents=5, documents_per_client=3)
+def test_a_client_has_a_share_of_those_that_wait(served: Callable[..., tuple[DocumentTasks, Service]]) -> None:
+    tasks, _ = served(documents=5, documents_per_client=3)
     for _ in range(3):
-        jobs.add("a.txt", b"a", "de", "en", client="a")
+        tasks.add("a.txt", b"a", "de", "en", client="a")
     with pytest.raises(TooMany):
-        jobs.add("a.txt", b"a", "de", "en", client="a")
+        tasks.add("a.txt", b"a", "de", "en", client="a")
     for _ in range(2):
-        jobs.add("b.txt", b"b", "de", "en", client="b")
+        tasks.add("b.txt", b"b", "de", "en", client="b")
     with pytest.raises(TooMany):
-        jobs.add("c.txt", b"c", "de", "en", client="c")
+        tasks.add("c.txt", b"c", "de", "en", client="c")
 
 
-def test_the_disk_is_bounded(served: Callable[..., tuple[Jobs, Service]]) -> None:
-    jobs, service = served(disk_bytes=100, disk_bytes_per_client=60)
+def test_the_disk_is_bounded(served: Callable[..., tuple[DocumentTasks, Service]]) -> None:
+    tasks, service = served(disk_bytes=100, disk_bytes_per_client=60)
     first, second, other = (
-        jobs.add(f"{client}.txt", client.encode() * 30, "de", "en", client=client) for client in ("a", "a", "b")
+        tasks.add(f"{client}.txt", client.encode() * 30, "de", "en", client=client) for client in ("a", "a", "b")
     )
     with pytest.raises(NoRoom):
-        jobs.add("a.txt", b"a" * 30, "de", "en", client="a")
+        tasks.add("a.txt", b"a" * 30, "de", "en", client="a")
     service.let_go(begun=2, free=3)
     ended([first, second, other])
-    assert not any(job.source.exists() for job in (first, second, other))
-    assert sum(file.stat().st_size for file in jobs.folder.rglob("result*")) == 90
+    assert not any(task.source.exists() for task in (first, second, other))
+    assert sum(file.stat().st_size for file in tasks.folder.rglob("result*")) == 90
     second.is_fetched = True
-    third = jobs.add("a.txt", b"a" * 30, "de", "en", client="a")
-    assert second.id not in jobs.jobs
+    third = tasks.add("a.txt", b"a" * 30, "de", "en", client="a")
+    assert second.id not in tasks.tasks
     assert not second.folder.exists()
-    assert {first.id, other.id, third.id} <= set(jobs.jobs)
+    assert {first.id, other.id, third.id} <= set(tasks.tasks)
     with pytest.raises(NoRoom):
-        jobs.add("c.txt", b"c" * 90, "de", "en", client="c")
-    assert first.id in jobs.jobs  # nothing is deleted for what does not fit
+        tasks.add("c.txt", b"c" * 90, "de", "en", client="c")
+    assert first.id in tasks.tasks  # nothing is deleted for what does not fit
 
 
-def test_a_document_that_takes_too_long_is_given_up(served: Callable[..., tuple[Jobs, Service]]) -> None:
-    jobs, service = served(document_seconds=-1.0)
-    job = jobs.add("a.txt", b"a", "de", "en", client="a")
-    ended([job])
-    assert job.state == "error"
-    assert "takes more than" in job.error
-    assert job.cause is not None
+def test_a_document_that_takes_too_long_is_given_up(served: Callable[..., tuple[DocumentTasks, Service]]) -> None:
+    tasks, service = served(document_seconds=-1.0)
+    task = tasks.add("a.txt", b"a", "de", "en", client="a")
+    ended([task])
+    assert task.state == "error"
+    assert "takes more than" in task.error
+    assert task.cause is not None
     assert not service.begun
 
 
 def test_what_a_killed_server_has_left_is_deleted(tmp_path: Path) -> None:
-    alive = Jobs(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]
+    alive = DocumentTasks(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]
     dead = tmp_path / f"{documents.FOLDER}dead"
     dead.mkdir()
     dead.with_suffix(documents.LOCK).touch()
     (dead / "source.txt").write_text("a")
     (tmp_path / "dragoman-other").mkdir()
-    again = Jobs(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]
+    again = DocumentTasks(Service(), Metrics(), Limits(), tmp_path)  # type: ignore[arg-type]
     try:
         assert not dead.exists()
         assert alive.folder.exists()

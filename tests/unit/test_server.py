@@ -24,7 +24,7 @@ from dragoman.serve import requests
 from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
 from dragoman.serve.corrections import Corrections
-from dragoman.serve.documents import Jobs
+from dragoman.serve.documents import DocumentTasks
 from dragoman.serve.errors import SERVER_FAULTS, ApiError
 from dragoman.serve.scheduler import BatchScheduler, Cancelled, RequestHandle
 from dragoman.serve.service import Service
@@ -72,8 +72,8 @@ WORK: list[tuple[object, str, str, str, dict[str, Any]]] = [
         "name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb", "entries_format": "tsv"}}),
     (Corrections, "add", "POST", "/v1/corrections", {"json": {**TEXT, "translation": "ein hund"}}),
     (TranslationMemory, "add", "POST", "/suggest", {"json": {"q": "a", "s": "b", **PAIR}}),
-    (Jobs, "add", "POST", "/v1/documents", FILE),
-    (Jobs, "find", "GET", "/v1/documents/x", {}),
+    (DocumentTasks, "add", "POST", "/v1/documents", FILE),
+    (DocumentTasks, "find", "GET", "/v1/documents/x", {}),
 ]  # fmt: skip
 
 

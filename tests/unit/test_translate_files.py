@@ -14,7 +14,7 @@ from dragoman.errors import Error
 from dragoman.formats.base import Options
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.capitals import in_lower_case
-from dragoman.pipeline.files import FileOptions, FileTask, jobs_of, translate_files
+from dragoman.pipeline.files import FileOptions, FileTask, tasks_of, translate_files
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.pipeline.splitter import Splitter, are_numbers, are_single_sentences
 from dragoman.quality.warnings import Warning, WarningKind
@@ -114,12 +114,12 @@ def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
     (out / "old.txt").write_text("no\n", encoding="utf-8")
     (folder / "sub" / "t.csv").write_text("a,b\n", encoding="utf-8")
     (folder / "a.txt.partial").write_text("{}\n", encoding="utf-8")
-    jobs = jobs_of([folder], FileOptions(out), "de")
-    assert [(job.source.name, job.is_copy) for job in jobs] == [
+    tasks = tasks_of([folder], FileOptions(out), "de")
+    assert [(task.source.name, task.is_copy) for task in tasks] == [
         ("a.txt", False), ("c.txt", False), ("d.png", True), ("b.md", False), ("t.csv", True),
     ]  # fmt: skip
     with raises_error(Error.INCOMPLETE):
-        translate_files(pipeline(Upper()), jobs, FileOptions(), "x")
+        translate_files(pipeline(Upper()), tasks, FileOptions(), "x")
     assert (out / "a.txt").read_text(encoding="utf-8") == "ONE.!\n"
     assert (out / "sub" / "b.md").read_text(encoding="utf-8") == "# TWO!\n"
     assert not (out / "c.txt").exists()
@@ -128,7 +128,7 @@ def test_folders_keep_their_shape_and_a_broken_file_stops_no_other(
     assert "2 other files copied" in capsys.readouterr().err
     (folder / "c.txt").write_text("Three.\n", encoding="utf-8")
     again = Upper()
-    translate_files(pipeline(again), jobs, FileOptions(resume=True), "x")
+    translate_files(pipeline(again), tasks, FileOptions(resume=True), "x")
     assert again.asked == ["Three."]
     assert "a.txt: is there already" in capsys.readouterr().err
 
@@ -137,15 +137,15 @@ def test_where_translations_go(tmp_path: Path) -> None:
     a, b = tmp_path / "a.docx", tmp_path / "b.pdf"
     for path in (a, b):
         path.touch()
-    assert jobs_of([a], FileOptions(), "de") == [FileTask(a, tmp_path / "a.de.docx")]
-    assert jobs_of([a], FileOptions(tmp_path / "x.docx"), "de") == [FileTask(a, tmp_path / "x.docx")]
-    assert jobs_of([b], FileOptions(), "de") == [FileTask(b, tmp_path / "b.de.txt")]
+    assert tasks_of([a], FileOptions(), "de") == [FileTask(a, tmp_path / "a.de.docx")]
+    assert tasks_of([a], FileOptions(tmp_path / "x.docx"), "de") == [FileTask(a, tmp_path / "x.docx")]
+    assert tasks_of([b], FileOptions(), "de") == [FileTask(b, tmp_path / "b.de.txt")]
     into = FileOptions(tmp_path / "out", is_folder=True)
-    assert jobs_of([a], into, "de") == [FileTask(a, tmp_path / "out" / "a.docx")]
-    assert jobs_of([b], into, "de") == [FileTask(b, tmp_path / "out" / "b.txt")]
+    assert tasks_of([a], into, "de") == [FileTask(a, tmp_path / "out" / "a.docx")]
+    assert tasks_of([b], into, "de") == [FileTask(b, tmp_path / "out" / "b.txt")]
     with raises_error(Error.WRONG_FILE_TYPE, "a.docx"):
-        jobs_of([b], FileOptions(a, is_folder=True), "de")
-    assert [job.target for job in jobs_of([a, b], FileOptions(tmp_path / "out"), "de")] == [
+        tasks_of([b], FileOptions(a, is_folder=True), "de")
+    assert [task.target for task in tasks_of([a, b], FileOptions(tmp_path / "out"), "de")] == [
         tmp_path / "out/a.docx",
         tmp_path / "out/b.txt",
     ]
@@ -157,10 +157,10 @@ def test_where_translations_go(tmp_path: Path) -> None:
         ([tmp_path / "a.docx", tmp_path / "a.docx"], tmp_path / "out", (Error.CONFLICT, "a.docx")),
     ]:
         with raises_error(*error):
-            jobs_of(paths, FileOptions(output), "de")
+            tasks_of(paths, FileOptions(output), "de")
     (tmp_path / "empty").mkdir()
     with raises_error(Error.EMPTY, "empty"):
-        jobs_of([tmp_path / "empty"], FileOptions(tmp_path / "out"), "de")
+        tasks_of([tmp_path / "empty"], FileOptions(tmp_path / "out"), "de")
 
 
 def test_compiled_files_in_a_folder_are_copied_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,14 +175,14 @@ def test_compiled_files_in_a_folder_are_copied_and_named(tmp_path: Path, capsys:
         (folder / name).write_bytes(data)
     (folder / "e.txt").write_bytes("Two.\n".encode("utf-16-le"))
     options = FileOptions(out)
-    assert translate_files(pipeline(Upper()), jobs_of([folder], options, "de"), options, "x") == 0
+    assert translate_files(pipeline(Upper()), tasks_of([folder], options, "de"), options, "x") == 0
     said = capsys.readouterr().err
     for name, data in compiled.items():
         assert (out / name).read_bytes() == data
         assert f"{name}: no text, although its name is that of one: copied as it is" in said
     assert (out / "e.txt").read_bytes() == "TWO.!\n".encode("utf-16-le")
     with raises_error(Error.WRONG_FILE_TYPE, "a.strings"):
-        translate_files(pipeline(Upper()), jobs_of([folder / "a.strings"], options, "de"), options, "x")
+        translate_files(pipeline(Upper()), tasks_of([folder / "a.strings"], options, "de"), options, "x")
 
 
 def test_lines_of_several_sentences_are_split_where_training_was_on_single_ones() -> None:
@@ -282,12 +282,12 @@ def test_a_mistake_of_ours_ends_one_file_alone(tmp_path: Path, monkeypatch: pyte
                 raise AssertionError("edits\noverlap")
             return super().n_best(sentences)
 
-    jobs = jobs_of([tmp_path / "a.txt", tmp_path / "b.txt"], FileOptions(tmp_path / "out"), "de")
+    tasks = tasks_of([tmp_path / "a.txt", tmp_path / "b.txt"], FileOptions(tmp_path / "out"), "de")
     with raises_error(Error.INCOMPLETE, "a.txt", "edits overlap"):
-        translate_files(pipeline(Broken()), jobs, FileOptions(), "x")
+        translate_files(pipeline(Broken()), tasks, FileOptions(), "x")
     assert (tmp_path / "out" / "b.txt").read_text(encoding="utf-8") == "ONE.!\n"
     with raises_error(Error.FAULT, "a.txt"):
-        translate_files(pipeline(Broken()), jobs[:1], FileOptions(), "x")
+        translate_files(pipeline(Broken()), tasks[:1], FileOptions(), "x")
 
 
 def test_a_folder_bilingual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,7 +298,7 @@ def test_a_folder_bilingual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (folder / "c.md").write_text("# one\n")
     options = FileOptions(tmp_path / "out", bilingual=True)
     with raises_error(Error.INCOMPLETE, "b.json"):
-        translate_files(pipeline(Upper()), jobs_of([folder], options, "en-de"), options, "x")
+        translate_files(pipeline(Upper()), tasks_of([folder], options, "en-de"), options, "x")
     assert (tmp_path / "out" / "a.txt").read_text() == "one\nONE!\n"
     assert (tmp_path / "out" / "c.md").read_text() == "# one<br>ONE!\n"
     assert not (tmp_path / "out" / "b.json").exists()

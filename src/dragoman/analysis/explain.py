@@ -37,19 +37,19 @@ from dragoman.version import __version__
 NUM_NEXT_TOKENS = 10
 """Next tokens shown at each step."""
 
-MOST_TOKENS = 80
+MAX_TOKENS = 80
 """Of a sentence that is explained: with more the maps are too small to be read."""
 
 
 def explain(translator: SearchTranslator, model: Seq2SeqModel, sentence: str, run: str) -> dict[str, Any]:
     """All that the page shows, as JSON holds it. `model`: the run's, of the textbook's modules.
 
-    Raises DragomanError for a sentence that is blank or has more than MOST_TOKENS tokens.
+    Raises DragomanError for a sentence that is blank or has more than MAX_TOKENS tokens.
     """
     tokenizers = translator.tokenizers
     src_ids = tokenizers.src.encode(translator.normalize(sentence))
-    if len(src_ids) > MOST_TOKENS:
-        raise Error.TOO_LONG(f"{len(src_ids)} tokens: a page has room for {MOST_TOKENS}", "give a shorter sentence")
+    if len(src_ids) > MAX_TOKENS:
+        raise Error.TOO_LONG(f"{len(src_ids)} tokens: a page has room for {MAX_TOKENS}", "give a shorter sentence")
     watched = watch_search(translator, sentence, top=NUM_NEXT_TOKENS)
     tgt_ids, text = watched.hypotheses[0].ids, watched.texts[0]
     batch = collate([(src_ids, tgt_ids)])

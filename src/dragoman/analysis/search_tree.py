@@ -5,7 +5,7 @@ from typing import Any
 from dragoman.analysis.figure import INK, MUTED, PALETTE, TRAIN, Figure, new_figure, styled
 from dragoman.inference.watched_search import END_TOO_LOW, FINISHED, GOES_ON, Candidate, WatchedSearch
 
-MOST_STEPS = 24
+MAX_STEPS = 24
 """Steps that a picture has room for."""
 
 
@@ -53,9 +53,9 @@ def fate(candidate: Candidate, divisor: float) -> str:
 @styled
 def search_figure(watched: WatchedSearch) -> Figure:
     """The tree of a search, a column for each step: boxes go on, green ones ended, grey words were dropped."""
-    steps = watched.steps[:MOST_STEPS]
+    steps = watched.steps[:MAX_STEPS]
     rows = max(len(step.candidates) for step in steps)
-    cut = f" (its first {MOST_STEPS} steps)" if len(watched.steps) > MOST_STEPS else ""
+    cut = f" (its first {MAX_STEPS} steps)" if len(watched.steps) > MAX_STEPS else ""
     figure = new_figure(
         1.6 + 1.35 * len(steps),
         1.5 + 0.5 * rows,

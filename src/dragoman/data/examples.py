@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from dragoman.config import Field, by_type, settings
-from dragoman.data.augment import AugmentConfig
+from dragoman.data.image_augment import AugmentConfig
 from dragoman.data.random import hash64
 from dragoman.errors import Error
 from dragoman.text.images import IdxSource, read_images

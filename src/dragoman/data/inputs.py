@@ -13,9 +13,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional as F
 
-from dragoman.data.augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.batch import WIDTH_MULTIPLE, Ids, collate_src
 from dragoman.data.examples import CropConfig, LabelledCorpus
+from dragoman.data.image_augment import RANDOM_NUMBERS_PER_IMAGE, AugmentConfig, augment
 from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
 from dragoman.data.row_order import IntArray

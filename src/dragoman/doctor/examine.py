@@ -31,7 +31,7 @@ CHUNK_PAIRS = 5000  # pairs that are examined at a time
 LONG_LINE = 5000  # characters of a line that is too long for a sentence; the rest of it is not kept
 WORTH_COPYING = 12  # characters up to which a copy may be a name or a number, and a correct translation
 IDENTIFIED_LINES = 100  # lines of each chunk whose language is identified, as a model is slow
-FEWEST_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
+MIN_PAIRS_FOR_ALIGNMENT = 100  # pairs of the smallest corpus whose alignment is examined
 MIN_BOILERPLATE_PAIRS, MIN_BOILERPLATE_SHARE = 20, 0.01
 """A pair that comes so often, and is such a share of all, is no language but a form."""
 MAX_MARKUP_SHARE = 0.5
@@ -299,7 +299,7 @@ class Examination:
                 add("mojibake", name, None, later[0], len(later))
         self._duplicates()
         self._swapped()
-        if self.ordered and min(lines) >= FEWEST_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
+        if self.ordered and min(lines) >= MIN_PAIRS_FOR_ALIGNMENT and not diagnosis.has("swapped sides"):
             self._alignment(self.aligner.finish(complete=complete), lines)
 
     def _duplicates(self) -> None:

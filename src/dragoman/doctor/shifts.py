@@ -168,7 +168,7 @@ Table = Array  # (bins) log of how much more probable each bin of a feature is w
 _SIZES = (25, (len(_ENDS) + 1) ** 2, 4, BINS)  # bins of each feature
 _TRUST = 0.7  # weight of the summed evidence: the features are not independent of each other
 NEIGHBOUR_LINES = 4  # lines before a line that its words are compared with
-LEAST_WEIGHT = 0.1  # of a line that says nothing new
+MIN_WEIGHT = 0.1  # of a line that says nothing new
 
 
 class _Features:
@@ -250,7 +250,7 @@ def _novelty(lines: list[list[int]]) -> Array:
     for row, words in enumerate(lines):
         if words:
             new = sum(1 for word in words if not recent[word]) / len(words)
-            weights[row] = max(LEAST_WEIGHT, min(1.0, 2 * new))
+            weights[row] = max(MIN_WEIGHT, min(1.0, 2 * new))
         recent.update(words)
         if row >= NEIGHBOUR_LINES:
             recent.subtract(lines[row - NEIGHBOUR_LINES])

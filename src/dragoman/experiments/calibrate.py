@@ -13,7 +13,7 @@ from dragoman.tasks import recipes
 from dragoman.text.corpus import FilesSource
 from dragoman.text.lines import find, read_lines
 
-MOST_LINES = 5000
+MAX_LINES = 5000
 """Lines that are translated to calibrate on, at most."""
 
 
@@ -32,7 +32,7 @@ def calibrate(
     else:
         recipe: Any = recipes.of_run(run)
         pairs = [(pair.src, pair.tgt) for pair in recipe.corpus.valid.pairs()]
-    pairs = pairs[:: max(1, -(-len(pairs) // MOST_LINES))]
+    pairs = pairs[:: max(1, -(-len(pairs) // MAX_LINES))]
     say(f"translating {len(pairs):,} lines with references")
     translator = SearchTranslator.load(run, which=which, device=device)
     calibration = confidence.calibrate(translator, pairs, checkpoint.select(run, which).name)

@@ -17,7 +17,7 @@ from dragoman.runs.directory import read_run
 from dragoman.tasks import recipes
 from dragoman.text.corpus import FilesSource, Pair
 
-MOST_TUNED_ON = 2000
+MAX_TUNING_PAIRS = 2000
 """Validation pairs that the mixture is chosen by, at most."""
 
 
@@ -49,7 +49,7 @@ def make_datastore(
     tuning = _encoded(translator, held_out or recipe.corpus.valid.pairs())
     if not tuning:
         raise Error.EMPTY("there is no validation pair to choose the mixture by: `valid_src` and `valid_tgt`")
-    tuning = tuning[:: max(1, -(-len(tuning) // MOST_TUNED_ON))]
+    tuning = tuning[:: max(1, -(-len(tuning) // MAX_TUNING_PAIRS))]
     if corrections is None:
         store = build(translator.model, _encoded(translator, given or recipe.corpus.train.pairs()), weights)
         say(f"choosing the mixture by {len(tuning):,} validation pairs")

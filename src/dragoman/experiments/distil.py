@@ -40,7 +40,7 @@ from dragoman.text.tokenizers.pair import ReuseConfig, save_tokenizers
 TEXT = "taught"
 """The folder of a student's run that has the text it learns from."""
 
-LARGEST_VOCABULARY = 32_000
+MAX_VOCAB_SIZE = 32_000
 """Of a teacher, that a student takes over; in place of a larger one it learns one from its own text."""
 
 MAX_COMPARED_SENTENCES = 1000
@@ -242,7 +242,7 @@ def _recipe(
     if valid:
         recipe["corpus"] |= {name: plain["corpus"][name] for name in ("valid", "test")}
     tokenizers = translator.tokenizers
-    if tokenizers.languages is None and tokenizers.tgt.vocab_size <= LARGEST_VOCABULARY:
+    if tokenizers.languages is None and tokenizers.tgt.vocab_size <= MAX_VOCAB_SIZE:
         recipe["tokenizer"] = {"type": "reuse", "run": str(teacher)}
     trained = checkpoint.step_of(checkpoint.select(teacher)) > 0 and not theirs.init_from
     model, own = SIZES[size].model(), theirs.model

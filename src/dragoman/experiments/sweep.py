@@ -30,7 +30,7 @@ from dragoman.training.loop import Trainer
 FILE = "sweep.json"
 FIRST_PART = 4
 """The first stage trains for one of so many parts of the steps."""
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def _grid(changes: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
 def _values(text: str) -> list[str]:
     if match := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", text):
         first, last = int(match[1]), int(match[2])
-        if last < first or last - first >= MOST_RUNS:
-            raise Error.WRONG_OPTION(f"{text}: the last number must be the larger one, of at most {MOST_RUNS} values")
+        if last < first or last - first >= MAX_RUNS:
+            raise Error.WRONG_OPTION(f"{text}: the last number must be the larger one, of at most {MAX_RUNS} values")
         return [str(number) for number in range(first, last + 1)]
     parts, depth, part = [], 0, ""
     for letter in text:  # a comma inside brackets belongs to a value
@@ -150,8 +150,8 @@ def _trials(fixed: Sequence[str], grid: Mapping[str, Sequence[str]], folder: Pat
     grid = dict(grid)
     seeds = [[f"seed={seed}"] for seed in grid.pop("seed", ())] or [[]]
     combinations = list(itertools.product(*grid.values()))
-    if len(combinations) * len(seeds) > MOST_RUNS:
-        raise Error.TOO_LARGE(f"{len(combinations) * len(seeds):,} runs are more than {MOST_RUNS:,}")
+    if len(combinations) * len(seeds) > MAX_RUNS:
+        raise Error.TOO_LARGE(f"{len(combinations) * len(seeds):,} runs are more than {MAX_RUNS:,}")
     trials = []
     for values in combinations:
         varied = [f"{key}={value}" for key, value in zip(grid, values, strict=True)]

@@ -37,7 +37,7 @@ EM_ROUNDS = 4
 """Of expectation and maximisation."""
 MAX_PIECES = 100
 """Pieces of a side; longer pairs say little of which piece translates which, and cost much."""
-MOST_LINKS = 40_000_000
+MAX_LINKS = 40_000_000
 """Pairs of pieces that are counted, at most; those of more text are taken from sentences spread over all of it."""
 
 
@@ -120,7 +120,7 @@ def _sentences(corpus: IdCorpus) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     if not len(rows):
         rows = np.arange(len(corpus))
     links = int(lengths[:, rows].prod(axis=0).sum())
-    for row in map(int, rows[:: max(1, -(-links // MOST_LINKS))]):
+    for row in map(int, rows[:: max(1, -(-links // MAX_LINKS))]):
         yield corpus.src(row), corpus.tgt(row)
 
 

@@ -13,7 +13,7 @@ from dragoman.formats.base import Code, Item
 APART = Code("&#8203;", "alone")
 """A space without width: between a mark and a letter it is punctuation to the parser, and nothing to readers."""
 _CLOSING = dict(zip('「『（【《〈〔［｛“‘(«„"', '」』）】》〉〕］｝”’)»“"', strict=True))
-MOST_MARKS = 200
+MAX_MARKS = 200
 """Marks of a text in which other emphasis is looked for around each one."""
 _STAYS = "\\`*_[]<>&~|#$'" + "".join(_CLOSING) + "".join(_CLOSING.values())
 """Punctuation that does not leave emphasis by itself."""
@@ -107,7 +107,7 @@ class _Emphasis:
         pair = self.pairs.get(place, place)
         begin, end = sorted((place, pair))
         own = {place, pair, *group, *(self.pairs.get(other, other) for other in group)}
-        is_nested = len(self.pairs) > MOST_MARKS or any(
+        is_nested = len(self.pairs) > MAX_MARKS or any(
             (begin < one < end) or (one < begin and self.pairs[one] > end) for one in self.pairs if one not in own
         )
         if not is_nested:

@@ -45,11 +45,11 @@ _NEAR = [
     {"tr", "az"}, {"en", "pcm"},
 ]  # fmt: skip
 """Languages that one line does not tell apart."""
-FEWEST_WITHOUT_KANA = 20
+MIN_HAN_WITHOUT_KANA = 20
 """Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
 """Languages of `_NEAR` that have letters of their own, which their neighbours have not."""
-FEWEST_OWN_LETTERS = 2
+MIN_OWN_LETTERS = 2
 """Letters that only another language has, and none that only this one has, from which on a text is in the other."""
 
 
@@ -238,7 +238,7 @@ def other_language(text: str, code: str, likely: str = "") -> str | None:
     language, probability = identify(text)
     if language in near or language == NO_LANGUAGE:
         return None
-    if {code, language} == {"ja", "zh"} and len(text) < FEWEST_WITHOUT_KANA and not _KANA.search(text):
+    if {code, language} == {"ja", "zh"} and len(text) < MIN_HAN_WITHOUT_KANA and not _KANA.search(text):
         return None
     if probability >= MIN_PROBABILITY:
         return language
@@ -256,7 +256,7 @@ def _neighbour(text: str, code: str, near: set[str]) -> str | None:
     for other in sorted(near & _TOLD_BY_LETTERS - {code}):
         letters = set(LETTERS[other])
         of_other = sum(letter in letters and letter not in own for letter in lower)
-        if of_other >= FEWEST_OWN_LETTERS and not own.difference(letters).intersection(lower):
+        if of_other >= MIN_OWN_LETTERS and not own.difference(letters).intersection(lower):
             return other
     return None
 

@@ -70,14 +70,14 @@ def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: File
     if not (src and tgt):
         known = corpus_settings(check_run_dir(options.run))
         src, tgt = src or known.src_lang, tgt or known.tgt_lang
-    jobs = jobs_of(paths, choices, f"{src}-{tgt}" if choices.bilingual and src and tgt else tgt)
+    tasks = tasks_of(paths, choices, f"{src}-{tgt}" if choices.bilingual and src and tgt else tgt)
     pipeline = build_pipeline(options)
     digest = checkpoint.inference_digest(checkpoint.select(options.run, options.which))
     chosen = replace(options, run=Path(), device="")
-    return translate_files(pipeline, jobs, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
+    return translate_files(pipeline, tasks, choices, hashlib.sha256(f"{digest} {chosen}".encode()).hexdigest())
 
 
-def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[FileTask]:
+def tasks_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[FileTask]:
     """The files to translate. A folder stands for all files in it, which keep their places: those of a known kind
     (tables only if their columns are named) are translated, the others are copied.
 
@@ -95,7 +95,7 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
         raise Error.MISSING_OPTION("several files or a folder", "say with -o FOLDER where their translations go")
     if output.exists() and not output.is_dir():
         raise Error.WRONG_FILE_TYPE("is a file", "name a folder for several translations", file=output)
-    jobs = []
+    tasks = []
     tables = () if choices.columns else FORMATS["csv"].suffixes
     for path in paths:
         inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -107,14 +107,14 @@ def jobs_of(paths: Sequence[Path], choices: FileOptions, language: str) -> list[
             target = output / relative
             compiled = path.is_dir() and is_compiled(file)
             is_copy = path.is_dir() and (file.suffix.lower() in tables or not is_known(file) or compiled)
-            jobs.append(FileTask(file, _text_of_pdf(target), is_copy, compiled))
-    if all(job.is_copy for job in jobs):
+            tasks.append(FileTask(file, _text_of_pdf(target), is_copy, compiled))
+    if all(task.is_copy for task in tasks):
         raise Error.EMPTY("no file of a known kind in there", file=paths[0])
-    targets = [job.target for job in jobs]
+    targets = [task.target for task in tasks]
     if len(set(targets)) < len(targets):
         twice = max(targets, key=targets.count)
         raise Error.CONFLICT("the translation of two files would go there", "translate them one by one", file=twice)
-    return jobs
+    return tasks
 
 
 def _text_of_pdf(target: Path) -> Path:
@@ -133,7 +133,7 @@ def _target_of_one(path: Path, choices: FileOptions, language: str) -> Path:
     return output
 
 
-def translate_files(pipeline: Pipeline, jobs: Sequence[FileTask], options: FileOptions, identity: str) -> int:
+def translate_files(pipeline: Pipeline, tasks: Sequence[FileTask], options: FileOptions, identity: str) -> int:
     """Translate files; the number of texts in doubt. A file that cannot be read is told and left out, if there are
     others; then, at the end, DragomanError is raised.
 
@@ -141,33 +141,33 @@ def translate_files(pipeline: Pipeline, jobs: Sequence[FileTask], options: FileO
     """
     doubts = copied = 0
     failed: list[str] = []
-    for job in jobs:
-        if options.resume and len(jobs) > 1 and job.target.exists():
-            say(f"{job.target}: is there already")
+    for task in tasks:
+        if options.resume and len(tasks) > 1 and task.target.exists():
+            say(f"{task.target}: is there already")
             continue
         try:
-            if job.is_copy:
-                copy_file(job)
+            if task.is_copy:
+                copy_file(task)
                 copied += 1
-                if job.is_compiled:
-                    say(f"{job.source}: no text, although its name is that of one: copied as it is")
+                if task.is_compiled:
+                    say(f"{task.source}: no text, although its name is that of one: copied as it is")
                 continue
-            with _told_in_a_line(job):
-                doubts += _translate_file(pipeline, job, options, identity)
+            with _told_in_a_line(task):
+                doubts += _translate_file(pipeline, task, options, identity)
         except DragomanError as error:
-            if len(jobs) == 1:
+            if len(tasks) == 1:
                 raise
             failed.append(str(error))
             say(f"left out: {error}")
     if copied:
         say(f"{copied:,} other files copied as they are")
     if failed:
-        raise Error.INCOMPLETE(f"{len(failed)} of {len(jobs)} files could not be translated, {failed[0]}")
+        raise Error.INCOMPLETE(f"{len(failed)} of {len(tasks)} files could not be translated, {failed[0]}")
     return doubts
 
 
 @contextmanager
-def _told_in_a_line(job: FileTask) -> Iterator[None]:
+def _told_in_a_line(task: FileTask) -> Iterator[None]:
     """Whatever a file holds that nobody thought of ends the work on this file alone. Raises DragomanError."""
     try:
         yield
@@ -176,15 +176,15 @@ def _told_in_a_line(job: FileTask) -> Iterator[None]:
     except Exception as error:
         mistake = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise Error.FAULT(
-            f"a mistake of Dragoman ({mistake})", "please report it, with the file", file=job.source
+            f"a mistake of Dragoman ({mistake})", "please report it, with the file", file=task.source
         ) from error
 
 
-def _translate_file(pipeline: Pipeline, job: FileTask, options: FileOptions, identity: str) -> int:
+def _translate_file(pipeline: Pipeline, task: FileTask, options: FileOptions, identity: str) -> int:
     document = Document.load(
-        job.source,
+        task.source,
         Options(
-            str(job.source),
+            str(task.source),
             pipeline.languages,
             options.everything,
             options.columns,
@@ -195,11 +195,11 @@ def _translate_file(pipeline: Pipeline, job: FileTask, options: FileOptions, ide
         ),
     )
     total = sum(1 for _ in document.texts())
-    with writing(job.target):
-        job.target.parent.mkdir(parents=True, exist_ok=True)
-    with _Journal(job.target, identity, options.resume) as journal:
+    with writing(task.target):
+        task.target.parent.mkdir(parents=True, exist_ok=True)
+    with _Journal(task.target, identity, options.resume) as journal:
         translate = DocumentTranslator(pipeline, lambda stage: functools.partial(journal.n_best, stage))
-        with Progress(f"translating {job.source.name}", total) as bar:
+        with Progress(f"translating {task.source.name}", total) as bar:
 
             def of_units(units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
                 translations = translate(units)
@@ -207,18 +207,18 @@ def _translate_file(pipeline: Pipeline, job: FileTask, options: FileOptions, ide
                 return translations
 
             data = document.translated(of_units)
-        with writing(job.target):
-            atomic_io.replace_bytes(job.target, data)
-    _tell(job, translate.report)
+        with writing(task.target):
+            atomic_io.replace_bytes(task.target, data)
+    _tell(task, translate.report)
     return len(translate.report.doubts)
 
 
-def copy_file(job: FileTask) -> None:
+def copy_file(task: FileTask) -> None:
     """Copy a file to its place, whole or not at all. Raises DragomanError where it cannot be read or written."""
-    with writing(job.target):
-        job.target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_io.replaced(job.target) as partial:
-            shutil.copy2(job.source, partial)
+    with writing(task.target):
+        task.target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_io.replaced(task.target) as partial:
+            shutil.copy2(task.source, partial)
 
 
 def is_partial(path: Path) -> bool:
@@ -285,11 +285,11 @@ class _Journal:
             self.path.unlink()
 
 
-def _tell(job: FileTask, report: Report) -> None:
+def _tell(task: FileTask, report: Report) -> None:
     """Say on stderr what was done."""
     for listed, what in ((report.matches, "with a match of the memory"), (report.doubts, "in doubt")):
         for one in listed[:SHOWN_DOUBTS]:
-            say(f"{job.source.name}, {one.where}: {'; '.join(map(str, one.reasons))}")
+            say(f"{task.source.name}, {one.where}: {'; '.join(map(str, one.reasons))}")
         if len(listed) > SHOWN_DOUBTS:
             say(f"... and {len(listed) - SHOWN_DOUBTS:,} more {what}")
     parts = [f"{report.translated:,} texts translated"]
@@ -300,4 +300,4 @@ def _tell(job: FileTask, report: Report) -> None:
         "with their codes around the whole": report.wrapped, "in doubt": len(report.doubts),
     }  # fmt: skip
     parts += [f"{count:,} {what}" for what, count in counts.items() if count]
-    say(f"{job.target}: {', '.join(parts)}")
+    say(f"{task.target}: {', '.join(parts)}")

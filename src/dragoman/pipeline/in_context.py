@@ -26,7 +26,7 @@ from dragoman.pipeline.splitter import Piece
 from dragoman.text.annotations import BREAK
 from dragoman.text.tokenizers.base import UNK_ID
 
-MOST_TOGETHER = 64
+MAX_SENTENCES_TOGETHER = 64
 """Sentences of as many documents that are searched for together, at most."""
 TARGET_TOKENS_PER_SOURCE_TOKEN = 2.0
 """Tokens of a translation for each of its source: the room that is left for it behind its beginning."""
@@ -101,8 +101,8 @@ def answers(pipeline: Any, questions: Sequence[str]) -> list[list[Translation]]:
     alone = iter(pipeline.by_sentence(first) if first else ())
     behind = [([Said(*one) for one in before], sentence) for before, sentence in read if before]
     made: list[list[Translation]] = []
-    for start in range(0, len(behind), MOST_TOGETHER):
-        made += _side_by_side(pipeline, behind[start : start + MOST_TOGETHER])
+    for start in range(0, len(behind), MAX_SENTENCES_TOGETHER):
+        made += _side_by_side(pipeline, behind[start : start + MAX_SENTENCES_TOGETHER])
     others = iter(made)
     return [next(others if before else alone) for before, _ in read]
 

@@ -27,7 +27,7 @@ from dragoman.text.words import LETTERS, MARKS, folded
 
 MAX_RATIO = 4.0
 """A translation this many times as long as its source, or as short, has been cut or has run on (in characters)."""
-FEWEST_OF_SCRIPT, FEWEST_HAN = 4, 2
+MIN_LETTERS_OF_SCRIPT, MIN_HAN_LETTERS = 4, 2
 """Letters from which on a text's script counts; those that only simplified, or only traditional, Chinese has."""
 FEWEST_OF_SENTENCE = 5
 """Words in small letters, none in the usual script, that are a sentence and no name."""
@@ -457,20 +457,20 @@ def other_script(text: str, usual: str | None, beside: str = "") -> str | None:
             return "Hant" if usual == "Hans" else "Hans"
         usual = "Han"
     script, letters = script_and_letters(text)
-    if not usual or not script or script == usual or letters < FEWEST_OF_SCRIPT:
+    if not usual or not script or script == usual or letters < MIN_LETTERS_OF_SCRIPT:
         return None
     words, beside = _WORD.findall(text), "".join(_WORD.findall(beside.lower()))
     new = [word for word in words if word.lower() not in beside]
     own, strange = (sum(letters_in(word, name) for word in new) for name in (usual, script))
     if own == 0 and sum(len(word) > 1 and word.islower() for word in words) >= FEWEST_OF_SENTENCE:
         return script
-    return script if strange >= FEWEST_OF_SCRIPT and strange > LETTERS_OF_NAMES * own else None
+    return script if strange >= MIN_LETTERS_OF_SCRIPT and strange > LETTERS_OF_NAMES * own else None
 
 
 def _in_other_chinese(text: str, script: str) -> bool:
     """True for a text in simplified letters where `script` is `Hant`, or in traditional ones where it is `Hans`."""
     own, other = han_variants(text) if script == "Hans" else han_variants(text)[::-1]
-    return other >= FEWEST_HAN and other > 3 * own
+    return other >= MIN_HAN_LETTERS and other > 3 * own
 
 
 def source_capitals(line: Line) -> str | None:

@@ -19,7 +19,7 @@ from dragoman.languages.scripts import LETTERS, letters_in, script_of_language
 
 MIN_GAIN_NATS, MANY_GAIN_NATS, MANY_LINES = 6.0, 2.0, 3
 """Nats by which a reading has to be more probable; after so many lines that another reading has repaired, fewer do."""
-MOST_DOUBTFUL = 10_000
+MAX_DOUBTFUL_LINES = 10_000
 RARE_ENCODING_NATS = (4.0, 8.0)
 """Nats more for two encodings that are less often taken for each other than UTF-8, or what is read as Windows-1252: for
 those in `_OFTEN`, and for others."""
@@ -141,7 +141,7 @@ class Misread:
         """True for a text that `repaired` would change; it is counted."""
         reading, codecs = self.reading_of(text)
         if reading == text:
-            if codecs != ("", "") and len(self.doubtful) < MOST_DOUBTFUL:
+            if codecs != ("", "") and len(self.doubtful) < MAX_DOUBTFUL_LINES:
                 self.doubtful.append(text)
             return False
         self.seen[codecs] += 1

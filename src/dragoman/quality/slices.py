@@ -14,7 +14,7 @@ LENGTH_EDGES_WORDS = (10, 20, 30, 40, 60)
 """The longest source of each part, in words, or in pairs of signs where words are not separated, but of the last."""
 FREQUENCY_EDGES = (0, 5, 50, 500)
 """The largest number of each part, but of the last: of times that the training text has a source's rarest word."""
-MOST_LABELS = 100
+MAX_LABELS = 100
 
 
 def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dict[str, list[int]]:
@@ -44,8 +44,8 @@ def slices(test: TestSet, by: str, training: Iterable[str] | None = None) -> dic
     parts: dict[str, list[int]] = {}
     for row, label in enumerate(labels):
         parts.setdefault(label.strip() or "(no label)", []).append(row)
-    if len(parts) > MOST_LABELS:
-        raise Error.TOO_LARGE(f"`by` {show(Path(by))} has {len(parts):,} different labels, more than {MOST_LABELS}")
+    if len(parts) > MAX_LABELS:
+        raise Error.TOO_LARGE(f"`by` {show(Path(by))} has {len(parts):,} different labels, more than {MAX_LABELS}")
     return dict(sorted(parts.items()))
 
 

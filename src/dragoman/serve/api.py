@@ -29,7 +29,7 @@ from dragoman.serve.state import Server
 
 Result = TypeVar("Result")
 
-MOST_SECONDS_UNTIL_BEGUN = 0.25
+MAX_SECONDS_UNTIL_BEGUN = 0.25
 """A request that would not be looked at within these is refused at once."""
 
 
@@ -210,7 +210,7 @@ class Api:
             else:  # known when its body is read, which may be no long one where strangers are not served
                 client, files = anonymous(request), files and not gate.key_required
             known = client if operation.public or key or not self.key_in_body else None
-            if (seconds := server.handlers.seconds_until(client.name)) > MOST_SECONDS_UNTIL_BEGUN:
+            if (seconds := server.handlers.seconds_until(client.name)) > MAX_SECONDS_UNTIL_BEGUN:
                 raise Overloaded(seconds)
             if operation.translates:
                 server.service.scheduler.check_room(client.name, body_length(request))

@@ -1,4 +1,4 @@
-"""Documents as jobs: taken in at once, translated behind the requests, kept for an hour.
+"""Documents as tasks: taken in at once, translated behind the requests, kept for an hour.
 
 Clients take turns, whoever of them has sent most. What they have on the disk is bounded: when it is full, results go
 that were made first.
@@ -116,7 +116,7 @@ class DocumentTask:
         return max(1, round((time.monotonic() - self.started) * (self.total - self.done) / self.done))
 
 
-class Jobs:
+class DocumentTasks:
     """The documents of a server. They lie in a folder of their own, which goes away with it."""
 
     def __init__(self, service: Service, metrics: Metrics, limits: Limits, folder: Path | None = None) -> None:
@@ -127,14 +127,14 @@ class Jobs:
         self._in_use = FileLock(self.folder.with_suffix(LOCK), thread_local=False)
         self._in_use.acquire()  # before the folder is there, which another server would else take for a dead one's
         self.folder.mkdir(mode=0o700)
-        self.jobs: dict[str, DocumentTask] = {}
+        self.tasks: dict[str, DocumentTask] = {}
         self._lock = threading.Lock()
         self._threads = FairThreads(MAX_RUNNING, "document")
 
     def close(self) -> None:
         """Give up what is under way and delete everything."""
-        for job in list(self.jobs.values()):
-            job.handle.cancel()
+        for task in list(self.tasks.values()):
+            task.handle.cancel()
         self._threads.shutdown()
         self.delete()
 
@@ -164,25 +164,25 @@ class Jobs:
             self._make_room(client, len(data))
             id = secrets.token_hex(16).upper()
             handle = RequestHandle(self.service.scheduler, background=True, client=client)
-            job = DocumentTask(
+            task = DocumentTask(
                 id, secrets.token_hex(32).upper(), name, src, tgt, self.folder / id, suffix, handle, client, len(data),
                 options=options,
             )  # fmt: skip
-            self.jobs[id] = job
+            self.tasks[id] = task
         try:
-            job.folder.mkdir(mode=0o700)
-            job.source.write_bytes(data)
+            task.folder.mkdir(mode=0o700)
+            task.source.write_bytes(data)
         except OSError as error:
-            self.remove(job)
+            self.remove(task)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise NoRoom from error
             raise
-        self._threads.submit(client, self._work, job, kind.name, params, reserve)
-        return job
+        self._threads.submit(client, self._work, task, kind.name, params, reserve)
+        return task
 
     def _check_number(self, client: str) -> None:
         """Raises TooMany where no document of a client may wait beside those that do."""
-        waiting = [job.client for job in self.jobs.values() if job.state in ("queued", "translating")]
+        waiting = [task.client for task in self.tasks.values() if task.state in ("queued", "translating")]
         limits = self.limits
         if len(waiting) >= limits.documents or waiting.count(client) >= limits.documents_per_client:
             raise TooMany
@@ -190,97 +190,97 @@ class Jobs:
     def _make_room(self, client: str, size: int) -> None:
         """Delete translations, fetched ones and the oldest first, until there is room for a document of a client: its
         own where it has too much, anybody's where all have. Raises NoRoom where that is not enough."""
-        for most, jobs in (
-            (self.limits.disk_bytes_per_client, [job for job in self.jobs.values() if job.client == client]),
-            (self.limits.disk_bytes, [*self.jobs.values()]),
+        for most, tasks in (
+            (self.limits.disk_bytes_per_client, [task for task in self.tasks.values() if task.client == client]),
+            (self.limits.disk_bytes, [*self.tasks.values()]),
         ):
-            taken = size + sum(job.bytes for job in jobs)
-            done = sorted((job for job in jobs if job.ended), key=lambda job: (not job.is_fetched, job.ended))
-            if taken - sum(job.bytes for job in done) > most:
+            taken = size + sum(task.bytes for task in tasks)
+            done = sorted((task for task in tasks if task.ended), key=lambda task: (not task.is_fetched, task.ended))
+            if taken - sum(task.bytes for task in done) > most:
                 raise NoRoom
-            for job in done:
+            for task in done:
                 if taken > most:
-                    taken -= job.bytes
-                    self._delete(job)
+                    taken -= task.bytes
+                    self._delete(task)
 
     def find(self, id: str, key: object) -> DocumentTask | None:
         """The document of an id; None if there is none, or if the key is not its key."""
         self.tidy()
-        job = self.jobs.get(id)
-        return job if job and hmac.compare_digest(job.key.encode(), str(key).encode()) else None
+        task = self.tasks.get(id)
+        return task if task and hmac.compare_digest(task.key.encode(), str(key).encode()) else None
 
-    def remove(self, job: DocumentTask) -> None:
+    def remove(self, task: DocumentTask) -> None:
         """Give a document up and delete it."""
-        job.handle.cancel()
+        task.handle.cancel()
         with self._lock:
-            self._delete(job)
+            self._delete(task)
 
-    def _delete(self, job: DocumentTask) -> None:
-        self.jobs.pop(job.id, None)
-        shutil.rmtree(job.folder, ignore_errors=True)
+    def _delete(self, task: DocumentTask) -> None:
+        self.tasks.pop(task.id, None)
+        shutil.rmtree(task.folder, ignore_errors=True)
 
     def tidy(self) -> None:
         """Delete what is older than an hour."""
         now = time.monotonic()
-        for job in list(self.jobs.values()):
-            if job.ended and now - job.ended > KEEP_SECONDS:
-                self.remove(job)
+        for task in list(self.tasks.values()):
+            if task.ended and now - task.ended > KEEP_SECONDS:
+                self.remove(task)
 
     def _work(
-        self, job: DocumentTask, kind: str, params: TranslateParams, reserve: Callable[[int], Reservation] | None
+        self, task: DocumentTask, kind: str, params: TranslateParams, reserve: Callable[[int], Reservation] | None
     ) -> None:
         limits = self.limits
-        job.state, job.started = "translating", time.monotonic()
-        job.handle.deadline = job.started + limits.document_seconds
+        task.state, task.started = "translating", time.monotonic()
+        task.handle.deadline = task.started + limits.document_seconds
 
         def advance(done: int, total: int) -> None:
-            job.done, job.total = done, total
+            task.done, task.total = done, total
 
         def counted(characters: int) -> None:
-            job.characters = characters
+            task.characters = characters
             if characters > limits.document_characters:
                 most = f"{characters:,} characters: more than {limits.document_characters:,}"
-                raise Error.TOO_LARGE(most, "split it", file=job.name)
-            job.reservation = reserve(characters) if reserve is not None else None
+                raise Error.TOO_LARGE(most, "split it", file=task.name)
+            task.reservation = reserve(characters) if reserve is not None else None
 
         def translated(handle: RequestHandle) -> Report:
             bounds = Bounds(limits.document_cpu_seconds, limits.document_memory_bytes, limits.disk_bytes_per_client)
-            with DocumentProcess(job.source, partial, job.options, bounds) as document:
-                if job.src == AUTO:
-                    job.src = self.service.language_of_document(document, job.tgt)
+            with DocumentProcess(task.source, partial, task.options, bounds) as document:
+                if task.src == AUTO:
+                    task.src = self.service.language_of_document(document, task.tgt)
                 return self.service.translate_document(
-                    handle, job.src, job.tgt, document, params=params, advance=advance, count=counted
+                    handle, task.src, task.tgt, document, params=params, advance=advance, count=counted
                 )
 
-        outcome, partial = "done", job.folder / "result.partial"
+        outcome, partial = "done", task.folder / "result.partial"
         try:
-            job.report = job.handle.run(translated)
-            partial.rename(job.result)
-            self.metrics.tag_fallback.inc(job.report.wrapped)
-            job.state = "done"
+            task.report = task.handle.run(translated)
+            partial.rename(task.result)
+            self.metrics.tag_fallback.inc(task.report.wrapped)
+            task.state = "done"
         except DeadlineExceeded:
-            job.cause = Error.TOO_LARGE(
-                f"takes more than {limits.document_seconds:,.0f} s to translate", "split it", file=job.name
+            task.cause = Error.TOO_LARGE(
+                f"takes more than {limits.document_seconds:,.0f} s to translate", "split it", file=task.name
             )
-            job.state, job.error, outcome = "error", str(job.cause), "error"
+            task.state, task.error, outcome = "error", str(task.cause), "error"
         except Cancelled:
-            job.state, job.error, outcome = "error", "given up", "cancelled"
+            task.state, task.error, outcome = "error", "given up", "cancelled"
         except ApiError as error:
-            job.state, job.error, outcome = "error", error.message, "refused"
+            task.state, task.error, outcome = "error", error.message, "refused"
         except DragomanError as error:
-            message = str(error).replace(str(job.source), job.name).replace(job.source.name, job.name)
-            error.file = error.file and error.file.replace(str(job.source), job.name)
-            job.state, job.error, job.cause, outcome = "error", message, error, "error"
+            message = str(error).replace(str(task.source), task.name).replace(task.source.name, task.name)
+            error.file = error.file and error.file.replace(str(task.source), task.name)
+            task.state, task.error, task.cause, outcome = "error", message, error, "error"
         except Exception as error:
             say(f"a document failed: {traced(error)}")
-            job.state, job.error, outcome = "error", "internal error", "failed"
+            task.state, task.error, outcome = "error", "internal error", "failed"
         finally:
-            if job.reservation is not None:
-                job.reservation.settle(job.state == "done")
-            for path in (job.source, partial):
+            if task.reservation is not None:
+                task.reservation.settle(task.state == "done")
+            for path in (task.source, partial):
                 path.unlink(missing_ok=True)
-            job.bytes = job.result.stat().st_size if job.state == "done" else 0
-            job.ended = time.monotonic()
+            task.bytes = task.result.stat().st_size if task.state == "done" else 0
+            task.ended = time.monotonic()
             self.metrics.documents.labels(kind, outcome).inc()
 
 

@@ -19,7 +19,7 @@ Name = TypeVar("Name")
 
 MAX_REMEMBERED_CLIENTS = 1000
 """Clients, beside those that wait, that a queue remembers what they were served."""
-MOST_BEGINNINGS = 4
+MAX_BEGINNINGS = 4
 """Requests of a client that begin in one round of the event loop, at most: each takes about a millisecond."""
 MEAN_OF = 20
 """Pieces of work that the mean of their seconds is of, about."""
@@ -187,7 +187,7 @@ class FairQueue(Generic[Item]):
 
 
 class Beginnings:
-    """Beginnings of requests on an event loop: of each client no more than `MOST_BEGINNINGS` in one round of the loop,
+    """Beginnings of requests on an event loop: of each client no more than `MAX_BEGINNINGS` in one round of the loop,
     however many it has sent, and of one who has more than these in half of the loop's time. What the loop itself does
     for each, nobody else gets a turn at meanwhile."""
 
@@ -200,10 +200,10 @@ class Beginnings:
         """Wait until a client's next request may begin: a round of the loop, two where more of its own wait."""
         self._here[client] += 1
         try:
-            async with self._gates.setdefault(client, asyncio.Semaphore(MOST_BEGINNINGS)):
+            async with self._gates.setdefault(client, asyncio.Semaphore(MAX_BEGINNINGS)):
                 began = time.monotonic()
                 await asyncio.sleep(0)
-                if self._here[client] > MOST_BEGINNINGS:
+                if self._here[client] > MAX_BEGINNINGS:
                     await asyncio.sleep(time.monotonic() - began)
         finally:
             take_off(self._here, client)

@@ -103,7 +103,7 @@ def run_server(
 
     def end() -> None:
         """End the process at once: no thread is waited for, and clients' documents are deleted."""
-        server.jobs.delete()
+        server.tasks.delete()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -146,7 +146,7 @@ def _own(call: Call, params: TranslateParams) -> TranslateParams:
     return replace(params, author=call.corrector.own_author)
 
 
-def new_job(
+def new_task(
     call: Call, languages: tuple[str, str], params: TranslateParams = DEFAULT_PARAMS, name: str = "",
     complaint: str = "", options: Options = DEFAULT_OPTIONS,
 ) -> DocumentTask:  # fmt: skip
@@ -155,7 +155,7 @@ def new_job(
     server = call.server
     file_name, data = file_of(call.parameters, server.limits)
     try:
-        return server.jobs.add(
+        return server.tasks.add(
             name or file_name, data, *languages, _own(call, params), options, client=call.client.name,
             reserve=lambda characters: server.gate.usage.reserve(call.client.key, characters),
         )  # fmt: skip
@@ -182,11 +182,11 @@ def require(allowed: bool, refusal: str) -> None:
         raise ApiError(403, refusal)
 
 
-def result_of(job: DocumentTask, waiting: str) -> Response:
+def result_of(task: DocumentTask, waiting: str) -> Response:
     """The file of a translated document. Raises ApiError: 400 if that failed, 503 (`waiting`) if it is not done."""
-    if job.state == "error":
-        raise ApiError(400, job.error, cause=job.cause)
-    if job.state != "done":
-        raise ApiError(503, waiting, {"Retry-After": str(job.seconds_left)})
-    job.is_fetched = True
-    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+    if task.state == "error":
+        raise ApiError(400, task.error, cause=task.cause)
+    if task.state != "done":
+        raise ApiError(503, waiting, {"Retry-After": str(task.seconds_left)})
+    task.is_fetched = True
+    return FileResponse(task.result, filename=task.result_name, media_type="application/octet-stream")

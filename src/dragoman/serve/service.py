@@ -47,9 +47,9 @@ TOKENS_PER_CHARACTER = 0.3
 """Source tokens of a character, before any text was translated."""
 MEASURED_CHARACTERS = 10_000
 """So many characters of earlier texts count as much as those of a new one."""
-LEAST_DENSITY = 0.05
+MIN_DENSITY = 0.05
 """Source tokens of a character, at least: texts that corrections answer need no search."""
-MOST_LINKED = 1000
+MAX_LINKED_WORDS = 1000
 """Words of a sentence, at most, whose links are shown: a table of 5,000 by 5,000 words takes 200 MB."""
 MIN_SHOWN_LINK_SHARE = 0.25
 """The least share of a word's links that is shown."""
@@ -92,7 +92,7 @@ def as_it_is(text: str) -> Translated:
 MAX_GROWTH_RATIO, MAX_GROWTH_CHARS = 20, 10_000
 """Translations of a request may have so many times as many characters as its texts, and so many more: a glossary or a
 correction can make much of little."""
-MOST_LANGUAGES = 24
+MAX_LANGUAGES = 24
 """Languages of a model that is served in all of its directions."""
 
 
@@ -129,10 +129,10 @@ class ServedRun:
         return cls(path, pipeline.languages, pipeline, checkpoint.inference_digest(chosen), calibration)
 
     def directions(self) -> "list[ServedRun]":
-        """This run in every direction that it knows, of a model of several languages; with more than MOST_LANGUAGES in
+        """This run in every direction that it knows, of a model of several languages; with more than MAX_LANGUAGES in
         its own direction alone."""
         known = self.own.tokenizers.languages
-        if known is None or len(known.tags) < 2 or len(known.tags) > MOST_LANGUAGES or not known.names_target:
+        if known is None or len(known.tags) < 2 or len(known.tags) > MAX_LANGUAGES or not known.names_target:
             return [self]
         return [
             replace(self, languages=pair, pipeline=self.pipeline.between(*pair))
@@ -222,7 +222,7 @@ class Service:
         """Take notice of how many tokens texts had."""
         known = self._density(src, tgt, legs)
         density = (known * MEASURED_CHARACTERS + tokens) / (MEASURED_CHARACTERS + characters)
-        self._densities[src, tgt] = max(LEAST_DENSITY, density)
+        self._densities[src, tgt] = max(MIN_DENSITY, density)
 
     def translate(
         self, handle: RequestHandle, src: str, tgt: str, texts: Sequence[str], params: TranslateParams = DEFAULT_PARAMS
@@ -371,7 +371,7 @@ class Service:
             return []
         pairs = [(text[slice(*one.src)], item.best.text[slice(*one.tgt)]) for one in item.sentences]
         every = [AlignedPair(*pair, *map(words, pair)) for pair in pairs]
-        linked = [place for place, pair in enumerate(every) if max(map(len, pair[2:])) <= MOST_LINKED]
+        linked = [place for place, pair in enumerate(every) if max(map(len, pair[2:])) <= MAX_LINKED_WORDS]
         pairings = [every[place] for place in linked]
         with turn(self._reading):
             matrices = word_links(legs[0].own, pairings)

@@ -20,7 +20,7 @@ from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.serve.clients import Gate
 from dragoman.serve.database import LOCK_WAIT_S
-from dragoman.serve.documents import Jobs
+from dragoman.serve.documents import DocumentTasks
 from dragoman.serve.fairness import FairThreads, Shares
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.memories import CorrectionMemories
@@ -51,7 +51,7 @@ class Server:
         self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
-        self.jobs = Jobs(self.service, self.metrics, self.limits, settings.work_folder)
+        self.tasks = DocumentTasks(self.service, self.metrics, self.limits, settings.work_folder)
         self.bodies = Shares()
         """Bytes of bodies that are held."""
         processor = self.service.scheduler.processor
@@ -90,7 +90,7 @@ class Server:
 
     def names_own_file(self, error: DragomanError) -> bool:
         """True if an error is about a file of the server, which is nothing for its clients."""
-        own = [path for path in (*self.settings.runs, self.store.path, self.jobs.folder) if path is not None]
+        own = [path for path in (*self.settings.runs, self.store.path, self.tasks.folder) if path is not None]
         return any(
             str(path.absolute()) in str(error) or (error.file and Path(error.file).is_relative_to(path)) for path in own
         )
@@ -108,7 +108,7 @@ class Server:
     def stop(self) -> None:
         """End everything; requests that are under way are given up."""
         self.give_up()
-        self.jobs.close()
+        self.tasks.close()
         for threads in (self.handlers, self.waiting):
             threads.shutdown()
         self.gate.usage.write(self.store.database.patience)
@@ -117,7 +117,7 @@ class Server:
 
     def tidy(self) -> None:
         """Delete old documents, and give the memory back that the C library keeps for later."""
-        self.jobs.tidy()
+        self.tasks.tidy()
         with contextlib.suppress(OSError, AttributeError, TypeError):  # of glibc alone
             ctypes.CDLL(None).malloc_trim(0)
 

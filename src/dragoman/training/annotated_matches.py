@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dragoman.alignment.learnt_memory import MAX_TRAINED_SIMILARITY, MIN_SIMILARITY, LinksOf, marked
 from dragoman.text.alike import AlikeTexts, most_alike, uncased
 
-MOST_MATCHED = 1_000_000
+MAX_MATCHED_PAIRS = 1_000_000
 """Pairs that matches come from, at most: they are held in memory."""
 BOUNDS = (MAX_TRAINED_SIMILARITY, 0.9, 0.8, 0.7, 0.6, MIN_SIMILARITY)
 """Similarities below which the best match is taken, each as often."""

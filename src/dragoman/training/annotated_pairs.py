@@ -37,7 +37,7 @@ from dragoman.text.augment import ContextConfig, TextAugmentConfig
 from dragoman.text.placeholders import unescaped
 from dragoman.text.sources.base import Pair, PairSource, files_of, fingerprint
 from dragoman.text.words import is_letter, split_words, words
-from dragoman.training.annotated_matches import MOST_MATCHED, TrainingMatches
+from dragoman.training.annotated_matches import MAX_MATCHED_PAIRS, TrainingMatches
 from dragoman.training.annotated_terms import TermAnnotator
 
 MAX_DRAWN_CODES = 4
@@ -83,7 +83,7 @@ class Annotator:
         """An annotator that learns its links from the first pairs, and finds matches among all."""
         if not (config.tags or config.terms or config.fuzzy):
             return cls(config, WordAligner([]))
-        pairs = list(itertools.islice(pairs, MOST_MATCHED if config.fuzzy else MAX_PAIRS))
+        pairs = list(itertools.islice(pairs, MAX_MATCHED_PAIRS if config.fuzzy else MAX_PAIRS))
         plain = (tuple(_read(side, tags_only=False)[0] for side in pair) for pair in pairs[:MAX_PAIRS])
         split = [(split_words(src), split_words(tgt)) for src, tgt in plain]
         terms = TermAnnotator.of_words(split, tgt_lang) if config.terms else None

@@ -24,7 +24,7 @@ from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import ApiError
 from dragoman.serve.http import route_path
-from dragoman.serve.requests import check_size, check_terms, new_job, planned, require, result_of, served_pair
+from dragoman.serve.requests import check_size, check_terms, new_task, planned, require, result_of, served_pair
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, TranslateParams
 from dragoman.serve.store import StoredGlossary
@@ -37,7 +37,7 @@ VARIANTS = {
 """Target codes of languages that have several."""
 REFUSED = ("style_id", "custom_instructions", "translation_memory_id")
 """Parameters that no model here has anything for."""
-MOST_GLOSSARIES = 5
+MAX_GLOSSARIES = 5
 """Glossaries of a request, as at DeepL."""
 Dictionaries = dict[tuple[str, str], str]
 NO_LIMIT = 10**12
@@ -316,43 +316,43 @@ def add_document(call: Call, given: DocumentRequest) -> dict[str, str]:
     if given.output_format and f".{given.output_format.lower().lstrip('.')}" != comes_back.suffix.lower():
         raise ApiError(400, "Value for 'output_format' not supported: a document comes back in the format it has.")
     params = TranslateParams(glossary=_glossary(call, given, src, tgt))
-    job = new_job(call, (src, tgt), params, given.filename, "Invalid file: ")
-    return {"document_id": job.id, "document_key": job.key}
+    task = new_task(call, (src, tgt), params, given.filename, "Invalid file: ")
+    return {"document_id": task.id, "document_key": task.key}
 
 
-def _job(call: Call, given: KeyOfDocument) -> DocumentTask:
-    job = call.server.jobs.find(call.request.path_params["id"], given.document_key)
-    if job is None:
+def _task(call: Call, given: KeyOfDocument) -> DocumentTask:
+    task = call.server.tasks.find(call.request.path_params["id"], given.document_key)
+    if task is None:
         raise ApiError(404, "Document not found")
-    return job
+    return task
 
 
 @api.operation("GET POST", "/v2/document/{id}", "How far a document is",
                {"document_id": "9F2C...", "status": "translating", "seconds_remaining": 4}, polls=True)  # fmt: skip
 def document(call: Call, given: KeyOfDocument) -> dict[str, Any]:
-    job = _job(call, given)
-    record: dict[str, Any] = {"document_id": job.id, "status": job.state}
-    if job.state in ("queued", "translating"):
-        record["seconds_remaining"] = job.seconds_left
-    if job.state == "done":
-        record["billed_characters"] = job.characters
-    if job.error:
-        record["error_message"] = job.error
+    task = _task(call, given)
+    record: dict[str, Any] = {"document_id": task.id, "status": task.state}
+    if task.state in ("queued", "translating"):
+        record["seconds_remaining"] = task.seconds_left
+    if task.state == "done":
+        record["billed_characters"] = task.characters
+    if task.error:
+        record["error_message"] = task.error
     return record
 
 
 @api.operation("GET POST", "/v2/document/{id}/result", "The translated document", "(a file)",
                media=("application/octet-stream",))  # fmt: skip
 def document_result(call: Call, given: KeyOfDocument) -> Response:
-    return result_of(_job(call, given), "Document is not ready")
+    return result_of(_task(call, given), "Document is not ready")
 
 
 def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None:
     """The glossary that a request names. Of several, the first that has a term counts."""
     if not given.glossaries:
         return None
-    if len(given.glossaries) > MOST_GLOSSARIES or (given.glossary_id and given.glossary_ids):
-        raise ApiError(400, f"Value for 'glossary_ids' not supported: at most {MOST_GLOSSARIES}, and no glossary_id.")
+    if len(given.glossaries) > MAX_GLOSSARIES or (given.glossary_id and given.glossary_ids):
+        raise ApiError(400, f"Value for 'glossary_ids' not supported: at most {MAX_GLOSSARIES}, and no glossary_id.")
     if src == AUTO:
         raise ApiError(400, "Use of a glossary requires the source_lang parameter to be specified.")
     ids = [_checked(id) for id in given.glossaries]

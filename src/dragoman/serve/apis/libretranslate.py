@@ -17,7 +17,7 @@ from dragoman.languages.codes import names_of
 from dragoman.serve.api import Api, Call, Load
 from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import CLIENT_GONE, ApiError
-from dragoman.serve.requests import check_size, correction, detect, new_job, planned, require, served_pair
+from dragoman.serve.requests import check_size, correction, detect, new_task, planned, require, served_pair
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, TranslateParams
 
@@ -142,18 +142,18 @@ def translate_file(call: Call, given: Pair) -> Awaitable[dict[str, str]]:
     require(call.server.settings.documents, "Files translation are disabled on this server.")
     src, tgt = _languages(call, given.source, given.target)
     _require_route(call, src, tgt)
-    return _finished(call, new_job(call, (src, tgt), complaint="Invalid request: "))
+    return _finished(call, new_task(call, (src, tgt), complaint="Invalid request: "))
 
 
-async def _finished(call: Call, job: DocumentTask) -> dict[str, str]:
-    while not job.ended:
+async def _finished(call: Call, task: DocumentTask) -> dict[str, str]:
+    while not task.ended:
         await asyncio.sleep(0.05)
         if await call.request.is_disconnected():
-            await asyncio.to_thread(call.server.jobs.remove, job)
+            await asyncio.to_thread(call.server.tasks.remove, task)
             raise ApiError(CLIENT_GONE, "The client has gone")
-    if job.state == "error":
-        raise ApiError(400, f"Invalid request: {job.error}", cause=job.cause)
-    url = f"{str(call.request.base_url).rstrip('/')}/download_file/{job.id}-{job.key}{job.result.suffix}"
+    if task.state == "error":
+        raise ApiError(400, f"Invalid request: {task.error}", cause=task.cause)
+    url = f"{str(call.request.base_url).rstrip('/')}/download_file/{task.id}-{task.key}{task.result.suffix}"
     return {"translatedFileUrl": url}
 
 
@@ -163,10 +163,10 @@ def download_file(call: Call) -> Response:
     """The link holds the document's secret, so that nobody guesses another's."""
     id, _, rest = call.request.path_params["name"].partition("-")
     key, dot, suffix = rest.partition(".")
-    job = call.server.jobs.find(id, key)
-    if job is None or job.state != "done" or dot + suffix != job.result.suffix:
+    task = call.server.tasks.find(id, key)
+    if task is None or task.state != "done" or dot + suffix != task.result.suffix:
         raise ApiError(404, "Invalid filename")
-    return FileResponse(job.result, filename=job.result_name, media_type="application/octet-stream")
+    return FileResponse(task.result, filename=task.result_name, media_type="application/octet-stream")
 
 
 @api.operation("POST", "/suggest", "Suggest a better translation", {"success": True})

@@ -34,7 +34,7 @@ from dragoman.serve.requests import (
     check_terms,
     correction,
     detect,
-    new_job,
+    new_task,
     planned,
     require,
     result_of,
@@ -465,27 +465,27 @@ def add_document(call: Call, given: models.DocumentRequest) -> dict[str, Any]:
     require(call.server.settings.documents, "Documents are not taken by this server")
     options = Options(columns=names_in(given.columns), bilingual=given.bilingual)
     params = TranslateParams(glossary=_glossary(call, given.glossary))
-    job = new_job(call, languages_of(call, given, auto=True), params, options=options)
-    return {"id": job.id, "key": job.key, **_job_record(job)}
+    task = new_task(call, languages_of(call, given, auto=True), params, options=options)
+    return {"id": task.id, "key": task.key, **_task_record(task)}
 
 
-def _job(call: Call, given: models.KeyOfDocument) -> DocumentTask:
+def _task(call: Call, given: models.KeyOfDocument) -> DocumentTask:
     key = call.request.headers.get(DOCUMENT_KEY) or given.key
-    job = call.server.jobs.find(call.request.path_params["id"], key)
-    if job is None:
+    task = call.server.tasks.find(call.request.path_params["id"], key)
+    if task is None:
         raise ApiError(404, "There is no such document")
-    return job
+    return task
 
 
-def _job_record(job: DocumentTask) -> dict[str, Any]:
+def _task_record(task: DocumentTask) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "state": job.state, "name": job.result_name, "source": job.src, "target": job.tgt, "done": job.done,
-        "total": job.total,
+        "state": task.state, "name": task.result_name, "source": task.src, "target": task.tgt, "done": task.done,
+        "total": task.total,
     }  # fmt: skip
-    if job.state in ("queued", "translating"):
-        record["seconds_left"] = job.seconds_left
-    if job.state == "done":
-        record |= {"characters": job.characters, "texts": job.report.translated, "doubts": len(job.report.doubts)}
+    if task.state in ("queued", "translating"):
+        record["seconds_left"] = task.seconds_left
+    if task.state == "done":
+        record |= {"characters": task.characters, "texts": task.report.translated, "doubts": len(task.report.doubts)}
         record["in_doubt"] = [
             {
                 "where": doubt.where,
@@ -493,10 +493,10 @@ def _job_record(job: DocumentTask) -> dict[str, Any]:
                 "reasons": [str(one) for one in doubt.reasons],
                 "warnings": [one.record() for one in doubt.reasons],
             }
-            for doubt in job.report.doubts[:SHOWN_DOUBTS]
+            for doubt in task.report.doubts[:SHOWN_DOUBTS]
         ]
-    if job.error:
-        record |= ApiError(400, job.error, cause=job.cause).as_dict()
+    if task.error:
+        record |= ApiError(400, task.error, cause=task.cause).as_dict()
     return record
 
 
@@ -504,17 +504,17 @@ def _job_record(job: DocumentTask) -> dict[str, Any]:
                {"state": "translating", "done": 12, "total": 80, "seconds_left": 4}, polls=True,
                headers=(DOCUMENT_KEY,))  # fmt: skip
 def document(call: Call, given: models.KeyOfDocument) -> dict[str, Any]:
-    return _job_record(_job(call, given))
+    return _task_record(_task(call, given))
 
 
 @api.operation("GET", "/v1/documents/{id}/result", "The translated document", "(a file)",
                media=("application/octet-stream",), headers=(DOCUMENT_KEY,))  # fmt: skip
 def document_result(call: Call, given: models.KeyOfDocument) -> Response:
-    return result_of(_job(call, given), "The document is not translated yet")
+    return result_of(_task(call, given), "The document is not translated yet")
 
 
 @api.operation("DELETE", "/v1/documents/{id}", "Give a document up, and delete it", {"removed": True},
                headers=(DOCUMENT_KEY,))  # fmt: skip
 def remove_document(call: Call, given: models.KeyOfDocument) -> dict[str, bool]:
-    call.server.jobs.remove(_job(call, given))
+    call.server.tasks.remove(_task(call, given))
     return {"removed": True}
