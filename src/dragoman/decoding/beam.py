@@ -109,8 +109,7 @@ def beam_search(
     rules: Sequence[Rule] = (),
     watch: Callable[[BeamStep], None] | None = None,
 ) -> Search:
-    """Up to n_best hypotheses for each sentence, one row of `state`, best score first; the last `padding_slots` rows
-    hold none.
+    """Up to n_best hypotheses for each row of `state`, best score first; the last `padding_slots` rows hold none.
 
     A sentence with a finished hypothesis returns finished ones only, be they fewer than n_best; one that has none when
     it reaches its `max_lengths` returns its best unfinished prefixes, scored by the same penalty. `watch` is shown each

@@ -31,7 +31,7 @@ from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
-from dragoman.text.glossary import PROTECTED_SPACE, Glossary
+from dragoman.text.glossary import TERM_SPACE, Glossary
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.base import BOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
@@ -238,8 +238,8 @@ class SearchTranslator:
 
     def _n_best_of_search(self, sentences: Sequence[str], prefixes: Sequence[str] | None) -> list[list[Translation]]:
         """`n_best` by the score of the search."""
-        search_steps = prefixes if prefixes is not None else [""] * len(sentences)
-        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, search_steps, strict=True)]
+        begin = prefixes if prefixes is not None else [""] * len(sentences)
+        parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
         ranked = list(map(self.ranked, self.free_hypotheses(whole), whole))
         if self.glossary is not None and self.place_terms is not None:
@@ -365,17 +365,13 @@ class SearchTranslator:
         if not ids:  # or of characters that the tokenizer takes for spaces
             return []
         free = list(self.tokenizers.tgt.before)
-        search_steps = self._beginning(prefix) if prefix.strip() else free
+        begin = self._beginning(prefix) if prefix.strip() else free
         if len(ids) <= self.max_src_tokens:
-            return [Segment(ids, search_steps, sentence)]
-        held = self.glossary.protect_terms(sentence) if self.glossary else sentence  # a term is not to be cut
-        cut = split_long(
-            held, lambda text: len(self.source_ids(text.replace(PROTECTED_SPACE, " "))), self.max_src_tokens
-        )
-        texts = [text.replace(PROTECTED_SPACE, " ") for text in cut]
-        parts = [
-            Segment(self.source_ids(text), free if number else search_steps, text) for number, text in enumerate(texts)
-        ]
+            return [Segment(ids, begin, sentence)]
+        joined = self.glossary.protect_terms(sentence) if self.glossary else sentence  # a term is not to be cut
+        cut = split_long(joined, lambda text: len(self.source_ids(text.replace(TERM_SPACE, " "))), self.max_src_tokens)
+        texts = [text.replace(TERM_SPACE, " ") for text in cut]
+        parts = [Segment(self.source_ids(text), free if number else begin, text) for number, text in enumerate(texts)]
         return [part for part in parts if part.ids]
 
     def source_ids(self, text: str) -> list[int]:

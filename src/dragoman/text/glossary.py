@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PREFIX_LETTERS = 4
 """First letters of a term, by which it is looked for."""
-PROTECTED_SPACE = "\ue000"
+TERM_SPACE = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`protect_terms`)."""
 
 
@@ -264,9 +264,9 @@ class Glossary:
         return sorted([*inflected, *others])
 
     def protect_terms(self, text: str) -> str:
-        """The text with PROTECTED_SPACE for each space inside of a term."""
+        """The text with TERM_SPACE for each space inside of a term."""
         for term in self.find(text):
-            text = text[: term.start] + re.sub(r"\s", PROTECTED_SPACE, text[term.start : term.end]) + text[term.end :]
+            text = text[: term.start] + re.sub(r"\s", TERM_SPACE, text[term.start : term.end]) + text[term.end :]
         return text
 
     @functools.cached_property
