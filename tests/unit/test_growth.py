@@ -70,13 +70,13 @@ def test_work_grows_with_the_length_of_a_text(stage: str) -> None:
 HANGS = """
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
-from dragoman.text.placeholders import SPANS_AND_CODES, kept_apart
+from dragoman.text.placeholders import SPANS_AND_CODES, mask_spans
 from dragoman.text.segment import sentences
 for unit in UNITS:
     text = unit * (10_000 // len(unit)) + "(1)[a"
     Splitter(("de", "en")).pieces(text)
     sentences(text, "de")
-    kept_apart(text, pattern=SPANS_AND_CODES)
+    mask_spans(text, pattern=SPANS_AND_CODES)
     warnings_of(text, text[1:], ("de", "en"))
     source_warnings(text, ("de", "en"))
 """

@@ -239,9 +239,8 @@ class Examination:
 
     def _identify(self, pairs: Pairs, identify: Identify) -> None:
         """Identify the languages of some lines of a chunk."""
-        chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= MIN_CHARS_FOR_LANGUAGE][
-            :IDENTIFIED_LINES
-        ]
+        chosen = [pair for pair in pairs if min(len(pair[1].text), len(pair[2].text)) >= MIN_CHARS_FOR_LANGUAGE]
+        chosen = chosen[:IDENTIFIED_LINES]
         for side, language in enumerate((self.src_lang, self.tgt_lang)):
             texts = [lines[side].text for _, *lines in chosen]
             for (number, *_), text, code in zip(chosen, texts, identify(texts) if texts else (), strict=True):

@@ -87,7 +87,7 @@ def evaluate(
         "by": tuple(chosen.by),
         "training_text": tuple(chosen.training_text),
     }
-    evaluation_options = EvaluationOptions(
+    evaluation = EvaluationOptions(
         **kinds, checks=chosen.checks, join=chosen.join, resamples=RESAMPLES * chosen.confidence
     )
     scoring = _given(tokenize=chosen.tokenize, lowercase=chosen.lowercase)
@@ -102,7 +102,7 @@ def evaluate(
                 raise Error.CONFLICT(
                     f"{run} and `hypotheses`", "give a run to translate with, or translations, not both"
                 )
-            return evaluate_files(evaluation_options, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
+            return evaluate_files(evaluation, [Path(path) for path in _listed(hypotheses)], **sets, **scoring)
         if run is None:
             raise Error.MISSING_OPTION("give a run directory, or `hypotheses` with `src` and `ref`")
         if chosen.src and not chosen.ref and (Path(run) / "confidence.json").exists():
@@ -112,7 +112,7 @@ def evaluate(
             datastores=chosen.datastore, ensemble=chosen.ensemble, changes=config.as_overrides(overrides) or None
         )
         shown = _given(
-            evaluation_options=evaluation_options if evaluation_options != EvaluationOptions() else None,
+            evaluation_options=None if evaluation == EvaluationOptions() else evaluation,
             output=chosen.output,
             min_context=chosen.min_context,
         )

@@ -15,7 +15,7 @@ _AFTER_MARK = re.compile(r"[\s\0\-.,:;!?/'\")\]}>\\’”»…–—]")
 """The characters beside markup that is known by what stands around it."""
 _LOOKED_AT = 200
 """Characters of the mark that a text begins with, at most."""
-MIN_WIDTH_CHARS = 40
+MIN_WIDTH = 40
 """Characters that a line has at least before it is broken."""
 
 
@@ -123,5 +123,5 @@ def written(items: Sequence[Item], escape: Callable[[str, str], str], apart: str
 
 def wrapped(text: str, width: int, between: str) -> str:
     """A text in lines of a width, in one line if there is none; codes are not broken."""
-    lines = textwrap.wrap(text, max(width, MIN_WIDTH_CHARS), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, max(width, MIN_WIDTH), break_long_words=False, break_on_hyphens=False)
     return (between.join(lines) if width else text).replace("\0", " ")

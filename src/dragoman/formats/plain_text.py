@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, plain
 from dragoman.languages.punctuation import CLOSING, ENDS
 
-MIN_WIDTH_CHARS, MAX_WIDTH_CHARS = 30, 130
+MIN_WIDTH, MAX_WIDTH = 30, 130
 """Characters of a line, between which texts are broken."""
 _LINE = re.compile(r"(?:[^\S\n]*+\n)++|[^\n]++\n?")
 """A line, or blank lines one below the other."""
@@ -96,7 +96,7 @@ def _width(paragraph: Sequence[Line]) -> int:
     width = max(lengths)
     if (
         len(paragraph) < 2
-        or not MIN_WIDTH_CHARS <= width <= MAX_WIDTH_CHARS
+        or not MIN_WIDTH <= width <= MAX_WIDTH
         or not all(" " in line.text for line in paragraph[:-1])
     ):
         return 0

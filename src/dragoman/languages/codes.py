@@ -126,8 +126,8 @@ def tag_of(code: str, like: str = "") -> str:
     """
     language, script, region, variant, _ = parsed(code)
     if not region and re.search("[-_]([A-Za-z]{2}|[0-9]{3})(?![A-Za-z0-9])", like):
-        region = parsed(like).region if fits(like, code) else _likely_subtags(language, script)[2]
-    if script == _likely_subtags(language, region)[1]:
+        region = parsed(like).region if fits(like, code) else _likely(language, script)[2]
+    if script == _likely(language, region)[1]:
         script = ""
     return "-".join(filter(None, (language, script, region, variant)))
 
@@ -139,9 +139,7 @@ def short_tag(code: str) -> str:
     ['en', 'zh', 'zh-TW', 'pt', 'pt-PT', 'en-GB']
     """
     language, script, region, variant, _ = parsed(code)
-    is_usual = [language, script_of(code), region or _likely_subtags(language, script)[2]] == _likely_subtags(
-        language, ""
-    )
+    is_usual = [language, script_of(code), region or _likely(language, script)[2]] == _likely(language, "")
     return language if is_usual and not variant else tag_of(code)
 
 
@@ -153,8 +151,8 @@ def locale_of(code: str) -> str:
     """
     language, script, region, variant, _ = parsed(code)
     if language == "zh" and script and not region:
-        region = _likely_subtags(language, script)[2]
-    if script == _likely_subtags(language, region)[1]:
+        region = _likely(language, script)[2]
+    if script == _likely(language, region)[1]:
         script = ""
     modifier = variant or next((word for word, name in SCRIPTS.items() if name == script), "")
     return language + (f"_{region}" if region else "") + (f"@{modifier}" if modifier else "")
@@ -167,7 +165,7 @@ def script_of(code: str) -> str:
     ('Latn', 'Hant', 'Latn')
     """
     language, script, region, *_ = parsed(code)
-    return script or _likely_subtags(language, region)[1]
+    return script or _likely(language, region)[1]
 
 
 def direction_of(code: str) -> str:
@@ -187,7 +185,7 @@ _RIGHT_TO_LEFT = frozenset({
 """The scripts whose letters Unicode has as written from the right (Bidi_Class R and AL)."""
 
 
-def _likely_subtags(language: str, subtag: str) -> list[str]:
+def _likely(language: str, subtag: str) -> list[str]:
     """Language, script and region that a language most probably has, in one script or region if that is named."""
     likely = get_global("likely_subtags")
     language = _LIKELY.get(language, language)
@@ -245,7 +243,7 @@ def _standard(code: str) -> str:
     """The locale of CLDR that the regions of one standard inherit from: `es_419` for `es_MX`, `es` for `es_ES`."""
     language, _, region, *_ = parsed(code)
     parents: Mapping[str, str] = get_global("parent_exceptions")
-    script = "" if script_of(code) == _likely_subtags(language, "")[1] else script_of(code)
+    script = "" if script_of(code) == _likely(language, "")[1] else script_of(code)
     locale = "_".join(filter(None, (language, script, region)))
     while (above := parents.get(locale, "")).count("_") > bool(script):
         locale = above
@@ -274,7 +272,7 @@ def closest(code: str, known: Iterable[str]) -> str | None:
 
     def order(one: str) -> tuple[int | bool, ...]:
         there = parsed(one)
-        usual = _likely_subtags(there.language, there.script)[2]
+        usual = _likely(there.language, there.script)[2]
         same_script, same_name = _in_one_script(one, code), there.language == parsed(code).language  # nb, no
         is_same = one.lower() == code.lower()
         return is_same, nearness(one, code), same_script, not there.region, there.region == usual, same_name
@@ -374,8 +372,8 @@ def _names(codes: tuple[str, ...], reader: str) -> dict[str, str]:
         regions[one.language, one.script].add(one.region)
     names = {}
     for code, (language, script, region, variant, _) in known.items():
-        has_script = script != _likely_subtags(language, "")[1] or len(scripts[language]) > 1
-        has_region = region != _likely_subtags(language, script)[2] or len(regions[language, script]) > 1
+        has_script = script != _likely(language, "")[1] or len(scripts[language]) > 1
+        has_region = region != _likely(language, script)[2] or len(regions[language, script]) > 1
         parts = [script if has_script else "", region if has_region else "", variant]
         names[code] = _name(language, [part for part in parts if part], code, reader)
     count = Counter(names.values())

@@ -26,7 +26,7 @@ from dragoman.training.nonfinite import NotFinite
 from dragoman.training.step import TrainingStep
 
 CPU = torch.device("cpu")
-VOCAB_SIZE = 14
+VOCAB = 14
 """Four specials and ten symbols."""
 SRC, TGT = [5, 9, 4, 12, 7, 8], [8, 7, 12, 4, 9]
 """A pair of symbols to try things with."""
@@ -99,9 +99,7 @@ def build(seed: int, **settings: Any) -> Seq2SeqModel:
     recurrent = settings.pop("type", "transformer") == "recurrent"
     family: Any = RecurrentConfig if recurrent else TransformerConfig
     config = parse(family, {**(LSTM if recurrent else TRANSFORMER), **settings})
-    built: Seq2SeqModel = config.build(
-        src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, shared_vocab=True, pad_id=0
-    )
+    built: Seq2SeqModel = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0)
     return built
 
 

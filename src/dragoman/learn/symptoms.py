@@ -45,9 +45,9 @@ def one_sentence_loss(seed: int) -> float:
 @figure("the loss of equal logits, less ln V", "below", 0.05)
 def knows_nothing(seed: int) -> float:
     batch = collate(laboratory.pairs("reverse", "train", 20, seed))
-    logits = torch.zeros(*batch.tgt_out.shape, laboratory.VOCAB_SIZE)
+    logits = torch.zeros(*batch.tgt_out.shape, laboratory.VOCAB)
     loss = float(losses.token_loss(logits, batch.tgt_out, batch.tgt_mask)) / batch.num_tokens
-    return abs(loss - math.log(laboratory.VOCAB_SIZE))
+    return abs(loss - math.log(laboratory.VOCAB))
 
 
 @figure("change of a sentence's logits beside longer ones", "below", 0.01)

@@ -150,19 +150,16 @@ def project(calibration: Calibration, lines: Sequence[Confidence | None]) -> Pro
     expected = float(weights @ np.array([it.chrf for it in known]))
     effective = 1 / float((weights**2).sum())
     far = expected - calibration.usual
-    error = (
-        1.96
-        * (calibration.line_error**2 / effective + calibration.text_error**2 + (TEXT_SLOPE_ERROR * far) ** 2) ** 0.5
-    )
+    error = 1.96 * (calibration.line_error**2 / effective + calibration.text_error**2 + (SLOPE_ERROR * far) ** 2) ** 0.5
     confidence = float(weights @ np.array([it.line for it in known]))
-    chrf = expected + calibration.bias + TEXT_SLOPE * far
+    chrf = expected + calibration.bias + SLOPE * far
     return Projection(float(np.clip(chrf, 0, 100)), error, len(known), confidence)
 
 
-TEXT_SLOPE = 0.4
+SLOPE = 0.4
 """Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
 in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
-TEXT_SLOPE_ERROR = 0.35
+SLOPE_ERROR = 0.35
 """Uncertainty of that for each point."""
 
 

@@ -28,7 +28,7 @@ from dragoman.text.tokenizers.base import UNK_ID
 
 MAX_SENTENCES_TOGETHER = 64
 """Sentences of as many documents that are searched for together, at most."""
-TARGET_TOKENS_PER_SOURCE_TOKEN = 2.0
+MAX_LENGTH_RATIO = 2.0
 """Tokens of a translation for each of its source: the room that is left for it behind its beginning."""
 
 Result = TypeVar("Result")
@@ -161,11 +161,7 @@ class ReadingContext:
             longer = _ids(translator, tokenizers.src, one.src) + src
             begun = (_ids(translator, tokenizers.tgt, one.tgt) + tgt) if number < self.count[1] else tgt
             room = translator.max_src_tokens - len(part.ids)
-            if (
-                len(longer) > room
-                or len(begun) > room - (TARGET_TOKENS_PER_SOURCE_TOKEN - 1) * len(part.ids)
-                or UNK_ID in begun
-            ):
+            if len(longer) > room or len(begun) > room - (MAX_LENGTH_RATIO - 1) * len(part.ids) or UNK_ID in begun:
                 break
             src, tgt = longer, begun
         at, begins = len(tokenizers.src.before), len(tokenizers.tgt.before)

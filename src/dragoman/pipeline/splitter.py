@@ -24,7 +24,7 @@ Where fewer have, sentence by sentence is better all the same: LibreOffice's hel
 gains 1.5 BLEU by it (docs/log.md).
 """
 
-MAX_SENTENCES_TOGETHER = 8
+MAX_TOGETHER = 8
 """Sentences of a text that may have a translation together, at most."""
 MAX_CHARS = 20_000
 """Characters that the rules see at once: a longer text is cut before, at a space behind a mark if it can be."""
@@ -182,7 +182,7 @@ class Splitter:
         spans = sentences(read, self.languages[0])
         at = begun = 0
         while at < len(spans):
-            together = self._together(read, spans[at : at + MAX_SENTENCES_TOGETHER])
+            together = self._together(read, spans[at : at + MAX_TOGETHER])
             if together and begun < at:
                 yield Span(spans[begun].start, spans[at - 1].end)
             if together or self.sentences:
@@ -210,11 +210,7 @@ class Splitter:
         inside = [self._may_join(text, *pair) for pair in itertools.pairwise(spans)]
         at = 0
         while at < len(spans):
-            ends = (
-                end
-                for end in range(min(at + MAX_SENTENCES_TOGETHER, len(spans)), at + 1, -1)
-                if any(inside[at : end - 1])
-            )
+            ends = (end for end in range(min(at + MAX_TOGETHER, len(spans)), at + 1, -1) if any(inside[at : end - 1]))
             end = next((end for end in ends if self.is_whole(text[spans[at].start : spans[end - 1].end])), at + 1)
             yield Span(spans[at].start, spans[end - 1].end)
             at = end

@@ -152,8 +152,7 @@ def randomised(metric: Metric, first: FloatArray, second: FloatArray, trials: in
 
 
 def all_exchanges(metric: Metric, first: FloatArray, second: FloatArray) -> FloatArray | None:
-    """The absolute differences of all 2^n exchanges of the n sentences with different statistics; None: n >
-    `MAX_EXACT_SENTENCES`."""
+    """The absolute differences of all 2^n exchanges of the n sentences with different statistics; None: too many."""
     changes = (second - first)[(first != second).any(axis=1)]
     if len(changes) > MAX_EXACT_SENTENCES:
         return None

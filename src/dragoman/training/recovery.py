@@ -174,7 +174,7 @@ class Resumable:
 
     def share_stretches(self) -> None:
         self.time_budget.stretches = [
-            ScheduleStretch(**stretch) for stretch in self.ranks.broadcast(self.time_budget.plain_stretches)
+            ScheduleStretch(**each) for each in self.ranks.broadcast(self.time_budget.plain_stretches)
         ]
 
 

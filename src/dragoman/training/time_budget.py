@@ -89,9 +89,8 @@ class TimeBudget:
     def start(self, step: int, elapsed_s: float) -> None:
         """Begin, or go on, after `step` steps and `elapsed_s` seconds of training."""
         self._start_clock(step, elapsed_s)
-        if (
-            self.stretches and self.stretches[-1].end_at != self.config.max_steps
-        ):  # the recipe was given another length since
+        # The recipe may have been given another length since.
+        if self.stretches and self.stretches[-1].end_at != self.config.max_steps:
             self._add_stretch(step, math.ceil(self.config.max_steps - self.schedule_step(step)))
         self.reestimate(step)
 
@@ -109,9 +108,8 @@ class TimeBudget:
         """The number of steps of the whole training, as it is planned now."""
         if not self.stretches:
             return self.config.max_steps
-        return (
-            self.stretches[-1].end + self.config.max_steps - self.stretches[-1].end_at
-        )  # which were equal when the stretch began
+        # `max_steps` and `end_at` were equal when the stretch began.
+        return self.stretches[-1].end + self.config.max_steps - self.stretches[-1].end_at
 
     def schedule_step(self, step: int) -> float:
         """The step of the schedule that a step of the training stands at: the same, where no clock has moved the end.
