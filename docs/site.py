@@ -63,7 +63,7 @@ NAVIGATION = [
             {"All pages": "docs/index.md"},
         ]
     },
-    {"Results": "benchmarks/results.md"},
+    {"Results": [{"Results": "benchmarks/results.md"}, {"Log": "benchmarks/log/README.md"}]},
     {"Contributing": "CONTRIBUTING.md"},
 ]
 SHIM = "https://unpkg.com/iframe-worker/shim"

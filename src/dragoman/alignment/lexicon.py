@@ -29,7 +29,7 @@ MOST_PAIRS = 100_000
 """Pairs that an aligner learns its lexicons from, at most: all their words beside each other are held in memory."""
 TENSION, NULL, SURE = 4.0, 0.08, 0.2
 """Sharpness of the diagonal, share of the null word, and least posterior of a link: by the code pairs of LibreOffice's
-help (docs/log.md)."""
+help (benchmarks/log/2026-11.md, "guided alignment, and capitals as tokens")."""
 _NULL = ""
 
 

@@ -27,7 +27,8 @@ Search = Generator[Asked, Answer, list[list[Hypothesis]]]
 """Returns the hypotheses of each of its sentences. What it asks for must not change before it is answered."""
 
 ROOM = 256
-"""A waiting search begins when fewer rows than this are left of those that have begun (docs/log.md)."""
+"""A waiting search begins when fewer rows than this are left of those that have begun (benchmarks/log/2026-11.md,
+"waiting sentences take the places of finished ones after all")."""
 AT_ONCE = 8
 """So many searches are under way at most, on each thread: of long sentences a few rows take much memory."""
 

@@ -37,8 +37,8 @@ FEWEST_BOILERPLATE, BOILERPLATE = 20, 0.01
 MARKUP = 0.5
 """A file with tags in a larger share of its lines is no text."""
 LEAST_BELIEF = 1.0
-"""Evidence that lines correspond, in nats a line. Translations have 2 to 4 (docs/log.md), shuffled lines 0.2 to 0.4, as
-lexicon and tables fit the lines that they were learnt from by chance."""
+"""Evidence that lines correspond, in nats a line. Translations have 2 to 4 (benchmarks/log/2026-11.md, "where lines
+have shifted"), shuffled lines 0.2 to 0.4, as lexicon and tables fit the lines that they were learnt from by chance."""
 
 Identify = Callable[[Sequence[str]], Sequence[str]]  # returns the language code of each text
 

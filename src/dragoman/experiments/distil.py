@@ -68,7 +68,8 @@ class Size:
 
 
 BEAM_SIZE = 2
-"""Of a student's search: wider ones win a tenth of a point and cost as much again (docs/log.md)."""
+"""Of a student's search: wider ones win a tenth of a point and cost as much again (benchmarks/log/2026-11.md,
+"students")."""
 
 DROPOUT = 0.1
 """Of a student: a teacher's translations are hard to learn by heart."""

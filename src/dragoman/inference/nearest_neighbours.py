@@ -51,7 +51,8 @@ EXACT = 20_000
 KEYS_A_LIST = 100
 """Keys of each list that the centres of the lists are learnt from, at most."""
 PROBES = 16
-"""Lists that are looked at for each state; 64 lower the loss by another 0.002 nats (docs/log.md)."""
+"""Lists that are looked at for each state; 64 lower the loss by another 0.002 nats (benchmarks/log/2026-11.md, "nearest
+neighbours, minimum Bayes risk over runs")."""
 ROWS_AT_ONCE = 16
 """Below 20 rows faiss measures each row by itself; above it multiplies matrices, which may round a row by its
 neighbours."""

@@ -21,7 +21,8 @@ from dragoman.languages.codes import same_languages
 SOURCES_AT_ONCE = 256
 """All translations of so many are scored together: enough for full batches, little to be held."""
 WEIGHT = 0.3
-"""The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (docs/log.md).
+"""The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (benchmarks/log/2026-11.md, "a run
+back ranks the n best").
 
 Beside the search's usual score, the mean log probability of a token. Translations then become longer, by 1 to 3 %
 there. With `--length-penalty 0` that score is a sum, a weight of 3.5 is about as much, and they keep their length:
