@@ -34,13 +34,11 @@ NAVIGATION = [
             {"Serving": "docs/serving.md"},
             {"The open internet": "docs/open-internet.md"},
             {"Python": "docs/python.md"},
-            {"Better translations": "docs/quality.md"},
             {"Judging": "docs/judging.md"},
             {"Languages": "docs/languages.md"},
             {"Several processes and machines": "docs/scale.md"},
             {"GPUs": "docs/gpu.md"},
-            {"Exports": "docs/exports.md"},
-            {"Imports": "docs/importing.md"},
+            {"Models of other programs": "docs/importing.md"},
             {"Text from Debian": "docs/debian.md"},
             {"Systems": "docs/systems.md"},
         ]
@@ -48,10 +46,8 @@ NAVIGATION = [
     {
         "Learn": [
             {"The book": "docs/book/index.md"},
-            {"Reading the core": "docs/reading.md"},
             {"Architecture": "docs/architecture.md"},
             {"Why does it not learn?": "docs/not-learning.md"},
-            {"Variants": "docs/variants.md"},
             {"Glossary": "docs/glossary.md"},
         ]
     },
@@ -68,7 +64,13 @@ NAVIGATION = [
             {"All pages": "docs/index.md"},
         ]
     },
-    {"Results": [{"Results": "benchmarks/results.md"}, {"Log": "benchmarks/log/README.md"}]},
+    {
+        "Results": [
+            {"Results": "benchmarks/results.md"},
+            {"Variants": "benchmarks/variants.md"},
+            {"Log": "benchmarks/log/README.md"},
+        ]
+    },
     {"Contributing": "CONTRIBUTING.md"},
 ]
 SHIM = "https://unpkg.com/iframe-worker/shim"
