@@ -10,7 +10,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 FOLDERS = ("recipes", "docs")
-LEFT_OUT = ("__pycache__", "log.md", "pictures", "site.py", "theme")
+LEFT_OUT = ("__pycache__", "pictures", "site.py", "theme")
 
 
 class WithFolders(build_py):

@@ -2,9 +2,9 @@
 
     python docs/site.py BUILD
 
-BUILD/pages gets the pages of the repository in their folders, with what is made for them: the table of settings, the
-reference of the Python interface, and the book where `make book` has built it. MkDocs makes BUILD/site of them, which
-opens without a network and without a server.
+BUILD/pages gets the pages of the repository in their folders, with what is made for them: all settings, all bad
+corpora, the reference of the Python interface, and the book where `make book` has built it. MkDocs makes BUILD/site of
+them, which opens without a network and without a server.
 """
 
 import os
@@ -16,7 +16,12 @@ from pathlib import Path
 
 import yaml
 
+from dragoman.tasks import settings_reference
+
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.system import test_bad_corpora  # noqa: E402 - bad corpora stand in a table of their tests
+
 FOLDERS = ("docs", "benchmarks", "speedrun", "recipes", "deploy")
 COPIED = (".md", ".svg", ".png", ".sh", ".ipynb", ".yaml", ".conf", ".json", ".txt")
 NAVIGATION = [
@@ -29,13 +34,11 @@ NAVIGATION = [
             {"Serving": "docs/serving.md"},
             {"The open internet": "docs/open-internet.md"},
             {"Python": "docs/python.md"},
-            {"Better translations": "docs/quality.md"},
             {"Judging": "docs/judging.md"},
             {"Languages": "docs/languages.md"},
             {"Several processes and machines": "docs/scale.md"},
             {"GPUs": "docs/gpu.md"},
-            {"Exports": "docs/exports.md"},
-            {"Imports": "docs/importing.md"},
+            {"Models of other programs": "docs/importing.md"},
             {"Text from Debian": "docs/debian.md"},
             {"Systems": "docs/systems.md"},
         ]
@@ -43,10 +46,8 @@ NAVIGATION = [
     {
         "Learn": [
             {"The book": "docs/book/index.md"},
-            {"Reading the core": "docs/reading.md"},
             {"Architecture": "docs/architecture.md"},
             {"Why does it not learn?": "docs/not-learning.md"},
-            {"Variants": "docs/variants.md"},
             {"Glossary": "docs/glossary.md"},
         ]
     },
@@ -63,12 +64,20 @@ NAVIGATION = [
             {"All pages": "docs/index.md"},
         ]
     },
-    {"Results": "benchmarks/results.md"},
+    {
+        "Results": [
+            {"Results": "benchmarks/results.md"},
+            {"Variants": "benchmarks/variants.md"},
+            {"Log": "benchmarks/log/README.md"},
+        ]
+    },
     {"Contributing": "CONTRIBUTING.md"},
 ]
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """What Material loads from a network for pages on the disk."""
 MODULES = ("dragoman", "dragoman.errors")
+PRINTED = {"docs/settings.md": settings_reference.markdown, "docs/bad-corpora.md": test_bad_corpora.document}
+"""Pages that are not kept in the repository, and the functions that make them."""
 
 
 def write_pages(pages: Path) -> None:
@@ -78,9 +87,8 @@ def write_pages(pages: Path) -> None:
             copy = pages / file.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
-    settings = [sys.executable, "-m", "dragoman", "settings", "--markdown"]
-    made = subprocess.run(settings, capture_output=True, text=True, encoding="utf-8", check=True)
-    (pages / "docs/settings.md").write_text(made.stdout, encoding="utf-8")
+    for name, text_of in PRINTED.items():
+        (pages / name).write_text(text_of(), encoding="utf-8")
     reference = "".join(f"## {name}\n\n::: {name}\n\n" for name in MODULES)
     (pages / "docs/api.md").write_text(f"# The Python interface\n\n{reference}", encoding="utf-8")
     toolkits = sorted(file for file in (pages / "docs/coming-from").glob("*.md") if file.stem != "index")

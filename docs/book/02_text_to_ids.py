@@ -95,7 +95,7 @@ show(figure, "lengths")
 #
 # On Multi30k (29,000 pairs) a joint BPE of 8,000 entries is what all of Dragoman's records are trained with; words with
 # spaCy's rules are there too (`tokenizer: {type: words, rules: spacy}`), as in the notes' Multi30k project.
-# `docs/log.md` has the experiments with other sizes.
+# `benchmarks/log/2026-11.md` has the experiments with other sizes.
 #
 # ## Where the notes differ
 #

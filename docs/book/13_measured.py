@@ -100,7 +100,7 @@ for name, options in (
 # %% [markdown]
 # Differences of whole points, with not one word changed. On Multi30k (English to German, test 2016) the literature scores
 # lower-cased, tokenised text with no further tokenisation. That is another number than that of raw text: models of about
-# the same settings have 41.2 there and 39.6 on raw text (`docs/log.md`).
+# the same settings have 41.2 there and 39.6 on raw text (`benchmarks/log/2026-11.md`).
 #
 # ## What leaks
 #

@@ -220,7 +220,7 @@ for sentence in ("I <mask> a beer.", "We are <mask> in the <mask>."):
 
 # %% [markdown]
 # Other runs begin with its encoder: `dragoman train RECIPE --init-from RUN` with a classifier's or a translator's recipe
-# of the same sizes. What that is worth was measured on TREC, SST-2 and Multi30k: `docs/log.md`.
+# of the same sizes. What that is worth was measured on TREC, SST-2 and Multi30k: `benchmarks/log/2026-11.md`.
 #
 # ## Where the mask makes the model
 #

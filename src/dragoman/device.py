@@ -27,7 +27,8 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 # A bf16 matrix product on the CPU is compiled for its shape, up to 0.6 MB, and kept in two caches of 1,024 places: one
 # of oneDNN and one of PyTorch around it. Every batch brings new shapes, so little is hit after its own step, and all of
 # it lies scattered where the next batch wants room. 64 places hold the shapes of a step, some 40; more are little
-# faster and take memory that the pre-flight cannot foresee (docs/log.md). Read when the first product is computed.
+# faster and take memory that the pre-flight cannot foresee (benchmarks/log/2026-11.md, "what the kept kernels cost the
+# pre-flight's word"). Read when the first product is computed.
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
@@ -81,8 +82,8 @@ def pick_precision(
     """`auto`: bfloat16 matrix products where the hardware has them and gains by them, float16 on older GPUs with tensor
     cores, float32 otherwise.
 
-    A CPU gains from d_model 128 on (1.5 times there; at 96 float32 is faster, docs/log.md): below, converting the
-    operands costs more than the products save.
+    A CPU gains from d_model 128 on (1.5 times there; at 96 float32 is faster, benchmarks/log/2026-11.md, "the demo"):
+    below, converting the operands costs more than the products save.
     """
     if name != "auto":
         return name
@@ -114,8 +115,8 @@ def machine_name(device: torch.device) -> str:
 
 if "intel" in str(cpu_capabilities().get("cpu_name")).lower():
     # On processors of its maker, MKL adds up in another order for eight rows than for sixteen, unless it is told to be
-    # reproducible: then a row's sums do not depend on the others, at no cost that could be measured (docs/log.md).
-    # Read when the first product is computed.
+    # reproducible: then a row's sums do not depend on the others, at no cost that could be measured
+    # (benchmarks/log/2026-11.md, "the same bytes on Intel's processors"). Read when the first product is computed.
     os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 

@@ -5,7 +5,7 @@ record them anew and read the difference:
 
     DRAGOMAN_RECORD=1 python -m pytest tests/golden/test_messages.py
 
-and commit messages.json. What bad corpora are refused with stands in docs/bad-corpora.md, printed by
+and commit messages.json. What bad corpora are refused with stands in bad_corpora.json, checked by
 `tests/system/test_bad_corpora.py`.
 """
 

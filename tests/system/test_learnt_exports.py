@@ -21,7 +21,8 @@ from dragoman.text.glossary import Glossary  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / "tests" / "fixtures" / "run_learnt" / "run"
-SECTION = (ROOT / "docs/exports.md").read_text(encoding="utf-8").split("## Pieces that a model has learnt")[1]
+PAGE = (ROOT / "docs/importing.md").read_text(encoding="utf-8")
+SECTION = PAGE.split("## Pieces that a model has learnt")[1].split("\n## ")[0]
 TABLE = re.findall(r"^\| [^|]+ \| `([^`]*)` \|", SECTION, re.MULTILINE)
 OTHERS = [
     "⟦1⟧ open⟦/1⟧ the file now.",

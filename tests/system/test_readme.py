@@ -1,5 +1,6 @@
-"""Every command of the README and of the tour runs, in its order, on small corpora and for few steps."""
+"""Each command of the README and of the tour runs, in its order, on small corpora, and prints the line below it."""
 
+import io
 import re
 import shlex
 import shutil
@@ -29,14 +30,26 @@ ELSEWHERE = ("dragoman data multi30k", "source ", "dragoman train recipes/demo.y
 """They need a folder of files, an environment of one's own, and as much time as they say."""
 
 
-def commands() -> list[str]:
+def commands() -> list[tuple[str, str]]:
+    """(command, the line that stands below it: what it prints)."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    lines = [line for language, block in blocks if not language for line in block.splitlines()]
-    return [line for line in lines if "dragoman " in line and not line.startswith(("#", *ELSEWHERE))]
+    lines = [line for language, block in blocks if not language for line in [*block.splitlines(), ""]]
+    below = [line.removeprefix("# ") if line[:1] == "#" else "" for line in lines[1:]]
+    pairs = zip(lines, below, strict=False)
+    return [pair for pair in pairs if "dragoman " in pair[0] and not pair[0].startswith(("#", *ELSEWHERE))]
 
 
-def run(command: str) -> None:
-    """Run one line of a shell: `echo TEXT |`, `< FILE` and `> FILE` are what it may have beside a command."""
+def prints(output: str, line: str) -> bool:
+    """Whether a line is there; "…" stands for anything, and any white space for any other."""
+    pattern = r"\s+".join(re.escape(word).replace("…", ".*") for word in line.split())
+    return any(re.search(rf"^\s*{pattern}\s*$", row) for row in output.splitlines())
+
+
+def run(command: str) -> str:
+    """Run one line of a shell: `echo TEXT |`, `< FILE` and `> FILE` are what it may have beside a command.
+
+    Returns all that it prints, on both streams.
+    """
     text, _, command = command.rpartition(" | ")
     words = shlex.split(command)
     files = {"<": Path("stdin"), ">": Path("stdout")}
@@ -63,8 +76,10 @@ def run(command: str) -> None:
     if arguments[0] == "bench":
         arguments += ["--steps", "2"]
     if "--processes" in arguments:  # it starts its own command line again
-        subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True)
-        return
+        whole = [sys.executable, "-m", "dragoman", *arguments]
+        done = subprocess.run(whole, capture_output=True, text=True, encoding="utf-8", check=True)
+        return done.stdout + done.stderr
+    stderr = io.StringIO()
     with (
         files["<"].open(encoding="utf-8") as stdin,
         files[">"].open("w", encoding="utf-8") as stdout,
@@ -72,9 +87,11 @@ def run(command: str) -> None:
     ):
         patch.setattr(sys, "stdin", stdin)
         patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stderr", stderr)
         # 3: corrections of nothing did no good, a difference is undecided; 4: a fine-tuned run is worse
         fine = {"adapt": (None, 0, 3), "compare": (0, 3, 4)}.get(arguments[0], (None, 0))
         assert app(arguments, standalone_mode=False) in fine, command
+    return files[">"].read_text(encoding="utf-8") + stderr.getvalue()
 
 
 @pytest.fixture
@@ -107,8 +124,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_command_of_the_readme_runs(folder: Path) -> None:
-    lines = commands()
-    assert len(lines) > 30
-    for line in lines:
-        run(line)
+def test_every_command_of_the_readme_runs_and_prints_its_line(folder: Path) -> None:
+    shown = commands()
+    assert len(shown) > 30
+    for command, line in shown:
+        output = run(command)
+        assert not line or line.startswith("about: ") or prints(output, line), (command, line, output)
+
+
+def test_every_command_of_the_tour_has_a_line_below_it() -> None:
+    tour = (ROOT / "docs/tour.md").read_text(encoding="utf-8")
+    assert [command for command, line in commands() if command in tour and not line] == []
+
+
+def test_that_test_sees_another_output() -> None:
+    assert prints("a  b 12 c\n3 d", "a b … c")
+    assert not prints("a b 12 d", "a b … c")
+    assert not prints("x a b 12 c", "a b … c")

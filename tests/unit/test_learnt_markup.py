@@ -338,7 +338,7 @@ def test_a_phrase_has_no_link_to_what_is_outside() -> None:
     assert WordLinks([(0, 0), (1, 1), (0, 2)]).phrase(0, 1) is None
 
 
-# -- inputs of public bug reports, rebuilt (docs/log.md) -----------------------------------------------------------
+# -- inputs of public bug reports, rebuilt (benchmarks/log/2026-11.md) -----------------------------------------------
 
 STRANGERS = [
     "<b id=1a style='color:red'>1<i id=1b> inside b</i></b> <i id=1c>italic</i>",  # all tags but one were wiped out

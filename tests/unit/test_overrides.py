@@ -182,7 +182,7 @@ def test_elements_of_lists_are_counted_from_0() -> None:
             config.override(data, [change])
 
 
-TRIED = re.findall(r"`([a-z_.]+=[^`]+)` \|$", (ROOT / "docs/reading.md").read_text(encoding="utf-8"), re.M)
+TRIED = re.findall(r"`([a-z_.]+=[^`]+)` \|$", (ROOT / "docs/architecture.md").read_text(encoding="utf-8"), re.M)
 
 
 @pytest.mark.parametrize("change", TRIED)

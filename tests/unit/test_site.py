@@ -6,6 +6,9 @@ from typing import Any
 
 from tests import links
 from tests.scripts import script
+from tests.system.test_bad_corpora import document
+
+from dragoman.tasks.settings_reference import markdown
 
 
 def files_of(navigation: list[Any]) -> list[str]:
@@ -18,7 +21,8 @@ def test_each_page_of_the_navigation_is_there_and_no_link_is_dead(tmp_path: Path
     site.write_pages(tmp_path)
     assert [name for name in files_of(site.NAVIGATION) if not (tmp_path / name).is_file()] == []
     assert "::: dragoman\n" in (tmp_path / "docs/api.md").read_text(encoding="utf-8")
-    assert "| `training.max_steps`" in (tmp_path / "docs/settings.md").read_text(encoding="utf-8")
+    assert (tmp_path / "docs/settings.md").read_text(encoding="utf-8") == markdown()
+    assert (tmp_path / "docs/bad-corpora.md").read_text(encoding="utf-8") == document()
     dead = [link for page in tmp_path.rglob("*.md") for link in links.dead_links(page)]
     assert [link for link in dead if not re.search(r"\.(py|toml)$|/$", link)] == []
 

@@ -44,7 +44,8 @@ def head_links(translator: SearchTranslator, pair: AlignedPair) -> Links:
     """The attention of the run's trained head, of a word of several pieces their mean.
 
     A source word to which many words attend a little is no word's own: a link is the geometric mean of its attention
-    and of the share that it has in all attention to the source word (docs/log.md).
+    and of the share that it has in all attention to the source word (benchmarks/log/2026-11.md, "guided alignment, and
+    capitals as tokens").
     """
     links = attention_links_if_any(translator, pair)
     if not links.any():

@@ -1,9 +1,9 @@
 """Links of words by erasure: which words of a translation lose probability when a word of the source is taken away.
 
 The prediction difference of Li et al. 2019, "On the word alignment from neural machine translation". It needs no
-attention, so every family of models has it, and it places inline codes better than attention does (docs/log.md). It
-reads the pair once for each word of the source; where these are too many, attention, which reads it once, has to say
-which word comes from which.
+attention, so every family of models has it, and it places inline codes better than attention does
+(benchmarks/log/2026-11.md, "inline codes by erasure, not by attention"). It reads the pair once for each word of the
+source; where these are too many, attention, which reads it once, has to say which word comes from which.
 """
 
 from collections.abc import Sequence

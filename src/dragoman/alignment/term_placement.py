@@ -2,9 +2,10 @@
 
 Which words of a translation are there because of a source term says erasure (`erasure.py`): without the term in the
 source they become improbable. That needs no attention, and finds the place more surely than attention does
-(docs/log.md). The stages of a term: its word is looked for (`_rendering`), and the target term takes the place of that
-word; neighbours that make sense only beside that word go as well ("officer" of "police officer", `_absorb`); an article
-before it gets the form that the model finds most probable (`_articles`). The rest of the translation stays.
+(benchmarks/log/2026-11.md, "a glossary's term in the place of its word"). The stages of a term: its word is looked for
+(`_rendering`), and the target term takes the place of that word; neighbours that make sense only beside that word go as
+well ("officer" of "police officer", `_absorb`); an article before it gets the form that the model finds most probable
+(`_articles`). The rest of the translation stays.
 """
 
 import functools

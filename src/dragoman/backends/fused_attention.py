@@ -47,7 +47,7 @@ def _prefers_textbook(query: Tensor, key_len: int) -> bool:
         return False
     if torch.is_grad_enabled():
         # The fused kernel's bf16 backward on the CPU is several times slower, except for very long sentences, whose
-        # weights the textbook would store (docs/log.md).
+        # weights the textbook would store (benchmarks/log/2026-11.md, "attention over long sentences in training").
         return query.dtype == torch.bfloat16 and key_len < MIN_FUSED_KEYS
     # With several threads its result for few queries depends, in the last bit, on which thread computes it, and so on
     # the rest of the batch; it is slower there anyway.

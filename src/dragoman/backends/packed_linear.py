@@ -2,7 +2,7 @@
 
 PyTorch multiplies float32 matrices on a CPU through MKL, which on some processors uses half of their vector units.
 oneDNN, part of every build of PyTorch for such processors, uses all of them (2.3 times as fast on an AMD EPYC with
-AVX512, docs/log.md), and packing once saves packing before each product.
+AVX512, benchmarks/log/2026-11.md, "translation twice as fast"), and packing once saves packing before each product.
 """
 
 import copy

@@ -75,7 +75,7 @@ app = typer.Typer(
 
 A recipe (a YAML file, see `recipes/`) says everything about a run; `dragoman train RECIPE key=value` changes it here
 and there: `dragoman train recipes/multi30k-en-de.yaml training.max_steps=2000 seed=2`. Recipes and the pages that are
-named here and there (docs/settings.md) are in {folder_of("docs").parent}
+named here and there (docs/errors.md) are in {folder_of("docs").parent}
 """,
 )
 

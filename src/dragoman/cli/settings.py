@@ -11,7 +11,7 @@ def settings(
     prefix: Annotated[
         str, typer.Argument(help="A key (`training.schedule`) or a name (`lr`). [default: all]", show_default=False)
     ] = "",
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Write all of it as docs/settings.md.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print all of it as a page in Markdown.")] = False,
 ) -> None:
     """Print what can be set in a recipe: key, default, type, unit, meaning, and the version it came with.
 

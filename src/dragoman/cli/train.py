@@ -92,7 +92,7 @@ def train(
     """Train a translator: from raw text to a run directory with checkpoints, scores and a report.
 
     The tokenizer is learnt on the way. The same command on a run directory that is there already goes on from its
-    newest checkpoint. Ctrl-C finishes the step, saves and stops. Every setting: `dragoman settings`, docs/settings.md.
+    newest checkpoint. Ctrl-C finishes the step, saves and stops. Every setting: `dragoman settings`.
 
     On several machines: `torchrun --nnodes 2 ... -m dragoman train RECIPE` (docs/scale.md).
 

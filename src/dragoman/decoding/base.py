@@ -171,7 +171,7 @@ def best_tokens(
     Of tokens with the same probability the smaller id is first (unless more than TIE_CANDIDATES + 1 of them are as
     probable as the last: then `topk` has chosen among them). Columns that banned tokens leave empty have -inf. Without
     `rules` a CPU looks at a few rows at a time: numbers that are read while they are still in its cache, in memory that
-    need not be asked for anew (docs/log.md).
+    need not be asked for anew (benchmarks/log/2026-11.md, "translation twice as fast").
     """
     if not rules and logits.size(0) > rows_at_once(logits):
         parts = [best_tokens(part, k, banned) for part in logits.split(rows_at_once(logits))]

@@ -43,7 +43,8 @@ MIN_POSITIONS = 1024
 """Rows of a table that has no end with us, where the settings do not ask for more."""
 
 BATCH_SENTENCES = {"greedy": 128, "beam": 64}
-"""Sentences of a batch at most: more logits than theirs do not stay in the processor's cache (docs/log.md)."""
+"""Sentences of a batch at most: more logits than theirs do not stay in the processor's cache
+(benchmarks/log/2026-11.md, "the engine's batches")."""
 
 FOLLOWED = (
     "beam_size", "length_penalty", "max_length_ratio", "max_length_extra", "min_length", "n_best", "ban_unk",

@@ -85,7 +85,8 @@ def likely_languages(text: str, expected: Sequence[str]) -> list[tuple[str, floa
 
     A text without letters may be in all that are expected, and so may one whose languages are not known here: their
     probability is 0. No more of a text is looked at than `SAMPLE_LETTERS` letters, with spaces around them: its first
-    and last word end there, which tells the language of a few words better (docs/log.md).
+    and last word end there, which tells the language of a few words better (benchmarks/log/2026-11.md, "one way
+    through").
 
     >>> [likely_languages(text, ["de", "en"])[0][0] for text in ("Je voudrais une bière.", "Hola!", "Hallo!")]
     ['fr', 'es', 'de']

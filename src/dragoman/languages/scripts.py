@@ -178,7 +178,8 @@ def han_variants(text: str) -> tuple[int, int]:
 
     The national standards tell them: GB 2312 has the simplified letters, Big5 the traditional ones, both have what is
     common to them. Of 23,893 lines of LibreOffice's help in simplified Chinese 2 are taken for traditional, 1,694 have
-    no such letter; of 16,991 in traditional Chinese 16 (all in "国内"), and 1,001 (docs/log.md).
+    no such letter; of 16,991 in traditional Chinese 16 (all in "国内"), and 1,001 (benchmarks/log/2026-11.md, "variants
+    are languages").
 
     >>> han_variants("请打开這個文件")
     (2, 2)

@@ -4,7 +4,7 @@
 grows. Here all hypotheses of a sentence write into one table, each decode step into the next slots, and a mask tells
 each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention computes scores for
 more keys (those of the other hypotheses, masked): with up to MAX_SHARING of them that costs less than the copies in
-bfloat16 and as much in float32 (docs/log.md).
+bfloat16 and as much in float32 (benchmarks/log/2026-11.md, "the shared table of keys up to eight hypotheses").
 """
 
 import math

@@ -1,7 +1,8 @@
 """Lines in capitals: read in lower case, answered in capitals, as most models have hardly seen any.
 
 A model has learnt words as they are usually written; one in capitals is letter salad to it. In lower case it is read
-well if training had some such lines (`corpus.augment.lower`), and better than in capitals if not (docs/log.md).
+well if training had some such lines (`corpus.augment.lower`), and better than in capitals if not
+(benchmarks/log/2026-11.md, "sentences, memories, messy text").
 """
 
 from collections.abc import Callable, Sequence

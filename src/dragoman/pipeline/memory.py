@@ -419,8 +419,8 @@ def from_memory(
     A model that has read the match of a sentence needs no more; `with_matches` notes which match it was.
 
     Where the memory has a text much like it, the search's translation with the greatest `score + similarity` of letters
-    is taken: it is probable, and like the memory's (docs/log.md). So `n_best` has to give all translations that the
-    search holds.
+    is taken: it is probable, and like the memory's (benchmarks/log/2026-11.md, "sentences, memories,
+    messy text"). So `n_best` has to give all translations that the search holds.
     """
     known = [memory.exact(text) if text.strip() else None for text in sentences]
     unknown = [text for text, tgt in zip(sentences, known, strict=True) if tgt is None]

@@ -21,7 +21,7 @@ MAX_SHARE_OF_SEVERAL = 0.5
 """A corpus of which a larger share of lines has several sentences teaches to translate such lines as a whole.
 
 Where fewer have, sentence by sentence is better all the same: LibreOffice's help, a fifth of whose lines have several,
-gains 1.5 BLEU by it (docs/log.md).
+gains 1.5 BLEU by it (benchmarks/log/2026-11.md, "sentences, memories, messy text").
 """
 
 MAX_TOGETHER = 8

@@ -1,9 +1,10 @@
 """Faults of a translation, each defined once: what is visible in it and in its source.
 
 A fault is a function of a `Line` that returns its detail, which may be empty, or None where there is no such fault. The
-tables at the foot of this file are the guards' (docs/log.md has the rates of false alarms): there is no reference, so
-that a fault keeps silent where it would cry wolf. `dragoman evaluate` (`output_checks.py`), `dragoman compare`
-(`differences.py`) and the doctor use the same functions; the first two ask whether a reference has the fault as well.
+tables at the foot of this file are the guards' (benchmarks/log/2026-11.md, "guards, and false alarms" has the rates of
+false alarms): there is no reference, so that a fault keeps silent where it would cry wolf. `dragoman evaluate`
+(`output_checks.py`), `dragoman compare` (`differences.py`) and the doctor use the same functions; the first two ask
+whether a reference has the fault as well.
 """
 
 import functools
@@ -345,7 +346,8 @@ LENGTHS = {
     **dict.fromkeys(("Hans", "Hant", "Hani", "Hanb"), 0.3), "Jpan": 0.47, "Kore": 0.48, "Ethi": 0.66, "Hebr": 0.77,
     "Arab": 0.85, "Thai": 0.82, "Laoo": 0.82,
 }  # fmt: skip
-"""Characters that a script needs for one of English: medians of LibreOffice's interface (docs/log.md)."""
+"""Characters that a script needs for one of English: medians of LibreOffice's interface (benchmarks/log/2026-11.md,
+"guards in the punctuation, digits and counting of each language")."""
 _UNASKED = {"Thai", "Laoo", "Tibt"}
 """Scripts whose questions have no mark."""
 _UNMARKED = {"Thai", "Laoo", "Ethi", "Tibt"}

@@ -29,10 +29,11 @@ MALLOC_ARENAS = 4
 OWN_PAGES = 4 * 2**20
 """Bytes from which on a piece of memory has pages of its own, which go back when it is freed. The C library's own limit
 grows up to 32 MiB, and then large tensors leave holes between small ones; at 1 MiB new pages would cost a sixth of the
-speed (docs/log.md)."""
+speed (benchmarks/log/2026-11.md, "a server's speed")."""
 SWITCH_SECONDS = 2e-5
 """Seconds after which a thread that computes in Python lets another one go on. A search asks for its turn after each
-operation of PyTorch: with Python's 5 ms, two clients whose texts need no search made everybody wait (docs/log.md)."""
+operation of PyTorch: with Python's 5 ms, two clients whose texts need no search made everybody wait
+(benchmarks/log/2026-11.md, "a server for the open internet")."""
 GRACE_S = 15
 """Seconds that requests under way have to end in; a second before, they are given up."""
 END_S = 18.0

@@ -36,7 +36,7 @@ IMPORTED_RATE, HIGHEST_RATE = 5e-4, 2e-3
 """AdamW's rate for a model that came without one: at a d_model of 512, half of it at twice that, and at the most."""
 
 LORA_RATE, HIGHEST_LORA_RATE = 2e-3, 1e-2
-"""AdamW's rate for an adapter: several times that of a whole model (docs/log.md)."""
+"""AdamW's rate for an adapter: several times that of a whole model (benchmarks/log/2026-11.md, "adapters")."""
 
 PATIENCE_VALIDATIONS = 4
 """Validations in a row that may be no better."""
@@ -58,7 +58,7 @@ class Course:
     validations: int
     most_times: int
     """Times that the own text comes in an epoch of a mixture: with more of the other text nearly nothing is forgotten,
-    and less is learnt in the same time (docs/log.md)."""
+    and less is learnt in the same time (benchmarks/log/2026-11.md, "fine-tuning, how much general text")."""
     others: int
     """Pairs of the other text for each own one, where there are enough."""
     whole: bool = False

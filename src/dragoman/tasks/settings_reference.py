@@ -2,7 +2,7 @@
 
 A field's meaning stands beside it: after `#:` on its own line, or as a string literal below it. It may end with
 `[unit]`, and a setting that is newer than 0.1 says so there: `[steps; since 0.2]`. The rest is read off the class.
-`dragoman settings` prints the reference; `docs/settings.md` is `markdown()`, and a test holds it to that.
+`dragoman settings` prints the reference, and `make docs` puts it into the site.
 """
 
 import ast
@@ -34,8 +34,8 @@ NAMES = {int: "integer", float: "number", str: "text", bool: "true or false", ty
 
 HEAD = """# Settings
 
-Every setting of every recipe, made from the code by `dragoman settings --markdown > docs/settings.md`; a test keeps it
-fresh. `dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys. On the command
+Every setting of every recipe, made from the code by `dragoman settings --markdown`.
+`dragoman settings training.schedule` prints a part of it. A recipe is a YAML file of these keys. On the command
 line `key.subkey=value` changes one: `dragoman train recipes/demo.yaml training.max_steps=2000 model.norm=rms`. A part
 that names no `type:` is of the default's; another `type` drops the keys of the one before, and says so.
 
@@ -247,7 +247,7 @@ def text(prefix: str = "") -> str:
 
 
 def markdown() -> str:
-    """The reference as `docs/settings.md` has it."""
+    """The reference as a page of the site."""
     lines = [HEAD]
     for section, place, rows in matching(""):
         lines += [f"## {section.heading}", "", section.summary, ""]

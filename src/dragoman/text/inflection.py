@@ -29,7 +29,8 @@ ENDINGS = {
     "sv": "a ar are ars as ast d e en ens er ers es et ets n na nas ns ors s t ts",
 }
 """Endings of a form and of its lemma behind the letters that they share, of up to three letters without accents:
-those of 95 % of simplemma's forms (docs/log.md)."""
+those of 95 % of simplemma's forms (benchmarks/log/2026-11.md, "a company's files with their codes, terms that codes
+part")."""
 _OTHER_CODES = {"bs": "hbs", "hr": "hbs", "sr": "hbs", "no": "nb"}
 """Codes of simplemma that differ from ISO 639-1."""
 

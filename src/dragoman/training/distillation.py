@@ -7,8 +7,8 @@ distributions, it is trained towards
     (1 - weight) * q + weight * t
 
 An ensemble is better than each of its models, and so many times as slow; this way one model comes closer to it (in its
-loss: what is gained in BLEU has to be tried, docs/log.md). Every teacher costs a pass forward and a softmax of its own,
-on a CPU about half of what a step of such a model takes.
+loss: what is gained in BLEU has to be tried, benchmarks/log/2026-11.md, "word-level distillation"). Every teacher costs
+a pass forward and a softmax of its own, on a CPU about half of what a step of such a model takes.
 """
 
 from collections.abc import Sequence

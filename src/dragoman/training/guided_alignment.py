@@ -8,7 +8,8 @@ and the head's attention S, the loss of a batch gets
 
 more. S_t is the attention of the decoder's position that reads token t, not of the one before, which has yet to say it:
 a head that knows the word links it better (Chen et al. 2020, "Accurate word alignment induction from neural machine
-translation"; docs/log.md). A target token without links takes no part. The head is `model.alignment_head`.
+translation"; benchmarks/log/2026-11.md, "guided alignment, and capitals as tokens"). A target token without links takes
+no part. The head is `model.alignment_head`.
 """
 
 import hashlib

@@ -41,8 +41,8 @@ class Muon(torch.optim.Optimizer):
     elements are about as large as AdamW's, and one rate can serve both. A group's `lr_ratio` is what multiplies it.
 
     PyTorch's own `torch.optim.Muon` does the same one matrix after the other, and always in bfloat16; here those of one
-    shape go through the products together, which is three times as fast on a CPU (docs/log.md). A test holds the two
-    equal.
+    shape go through the products together, which is three times as fast on a CPU (benchmarks/log/2026-11.md, "what
+    Muon's orthogonalisation costs"). A test holds the two equal.
     """
 
     def __init__(
