@@ -126,6 +126,7 @@ def with_terms(
     results = [list(of_part) for of_part in translations]
     terms = [glossary.find(part.text) for part in parts]
     missing: dict[int, Sequence[Found]] = {row: terms[row] for row, part in enumerate(parts) if part.prefix}
+    # 1. Put each term into each translation, in the place of the words that stand for it.
     each = [(row, item) for row in range(len(parts)) if terms[row] and row not in missing for item in results[row]]
     sources = [parts[row].text for row, _ in each]
     written = [_written(glossary, item.text, terms[row]) for row, item in each]
@@ -133,12 +134,14 @@ def with_terms(
     placed = place_terms(translator, sources, [item.text for _, item in each], left, taken)
     placed = [_without_written(glossary, put) for put in placed]
     rescored = _rescored(translator, sources, [item for _, item in each], placed)
+    # 2. Terms may make two translations of a part equal: only the better one stays.
     unique: dict[int, dict[str, Translation]] = {}
     for (row, _), put, item in zip(each, placed, rescored, strict=True):
         missing.setdefault(row, put.without_place)  # of the best translation, which comes first
         unique.setdefault(row, {}).setdefault(item.text, item)
     for row, items in unique.items():
         results[row] = list(items.values())
+    # 3. Search again for parts that lack a term, now with the term as a constraint.
     wishes = {row: _Wish(parts[row], terms[row], lost) for row, lost in missing.items() if lost}
     for row, forced in (_searched_for(translator, wishes) if wishes else {}).items():
         left_out = Warning(WarningKind.TERM_LEFT_OUT, _named(wishes[row].missing))
@@ -309,6 +312,7 @@ class _Placing:
                 word = self._part_of_token(row, word) if is_short and not self.has_spaces else word
                 results.append(_replaced(placed, word, term.target, self.language))
                 replaced.append(number)
+        # The words beside a new term are made to fit it, in all rows at once.
         absorbed = self._absorb([rows[number]._replace(placed=results[number]) for number in replaced])
         for number, placed in zip(replaced, self._articles(absorbed), strict=True):
             results[number] = placed
@@ -337,7 +341,7 @@ class _Placing:
         attention = self._attention(row, words)
         if values.max() < RENDERED:
             return None if attention is None else self._attending(words, *attention)
-        # Where a model has attention, that has a say, too.
+        # Where a model has attention, the losses are weighted by it.
         best = int((values if attention is None else values * attention[0][:, attention[1]]).argmax())
         if self.has_spaces and self._is_short(words[best]):
             # A preposition may be as sure as its noun: then it is the noun beside it.
@@ -387,6 +391,7 @@ class _Placing:
         rows, work = list(rows), list(range(len(rows)))
         for _ in range(NEIGHBOURS):
             losses = self._losses([rows[number] for number in work])
+            # Translations with one neighbour less, and how much more probable each is without the term and with it.
             candidates = [
                 (number, *candidate)
                 for number, of_row in zip(work, losses, strict=True)
@@ -401,7 +406,7 @@ class _Placing:
                     best[number] = gain, placed
             for number, (_, placed) in best.items():
                 rows[number] = rows[number]._replace(placed=placed)
-            work = list(best)
+            work = list(best)  # a neighbour that goes makes the next word a neighbour
         return rows
 
     def _neighbours(self, row: _Row, losses: Sequence[Loss]) -> Iterator[tuple[bool, Placed]]:
