@@ -27,20 +27,20 @@ MAX_PROTECTED = 6144
 PROTECTED = re.compile(f"[{chr(FIRST)}-{chr(FIRST + MAX_PROTECTED - 1)}]+")
 
 OTHERS = 0.5
-"""Cost of a target word that has no link to a pair's words, beside the gain of 1 of one that has nothing else."""
+"""Cost of a target word without a link to the pair's words. A target word whose links all go to the pair gains 1."""
 
 NOTHING = 0.1
-"""Cost of a target word that has hardly any link."""
+"""Cost of each target word, whatever its links: a word with hardly any link does not pay."""
 
 OTHER_LENGTH = 0.5
-"""Cost of a window that is e times as long as its pair, or as short. It keeps words out that are there by chance, and
-keeps those together that have weak links."""
+"""Cost of a window that is e times as long as its pair, or e times as short. It keeps out words with chance links, and
+keeps together words with weak links."""
 
 TAKEN = -1e6
 """Gain of a target word that another pair is around: no window goes over it."""
 
 CLOSING, _OPENING = (*MARKS_CLOSING, "%"), tuple(OPENING)
-"""Marks that stand close to what is before them, and to what follows."""
+"""Marks without a blank before them, and marks without a blank behind them."""
 _MARKS = "".join(mark for mark in MARKS_CLOSING if mark not in ")]}»”…") + "-–—"
 """Marks between parts of a sentence."""
 
@@ -162,7 +162,8 @@ def _texts(items: Sequence[Item]) -> list[tuple[int | None, int | None]]:
 
 
 def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(first, last) number of each code that stands alone, and of each pair without text, with all that is in it."""
+    """(first, last) item number of each code that stands alone, and of each pair without text together with all items
+    inside of it."""
     spans: list[tuple[int, int]] = []
     at = 0
     while at < len(items):
@@ -275,8 +276,8 @@ def _shared(words: Sequence[Word], codes: Sequence[tuple[int, Code]]) -> frozens
 
 
 def _in_proportion(cuts: Sequence[int], src: Word, tgt: str) -> list[int]:
-    """The letters of a target word that stand as far from its beginning as some of a source word; none if it is too
-    short to have a letter for each part."""
+    """The letters of a target word for some letters of a source word: at the same shares of the word's length. No
+    letters if the target word is too short to have one for each part."""
     allowed = borders(tgt)
     ends = [place for place in range(len(tgt) + 1) if place in allowed]
     made = sorted({min(ends, key=lambda end: abs(end - cut / (src.end - src.start) * len(tgt))) for cut in cuts})
@@ -493,8 +494,8 @@ class _Placement:
         return [(first + windows[group][0], first + windows[group][1]) for group in range(len(inside))]
 
     def _fallback(self, mass: np.ndarray, group: Sequence[int], free: np.ndarray, first: int) -> tuple[int, int]:
-        """One word: that which looks at the group most, or else the one as far from the beginning; none if all are
-        taken."""
+        """One word: the word with the most links to the group; without links, the word as far from the beginning; no
+        word if all are taken."""
         if not free.any():
             return len(free), len(free)
         allowed = np.where(free, mass, -1.0)

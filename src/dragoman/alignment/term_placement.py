@@ -81,7 +81,7 @@ class _Row(NamedTuple):
 
 
 class _Wish(NamedTuple):
-    """A part, its terms, and those of them that have no place in a free translation."""
+    """A part of the source, its terms, and the terms that have no place in a free translation."""
 
     part: Part
     terms: Sequence[Found]
@@ -150,8 +150,8 @@ def with_terms(
 
 
 def _written(glossary: Glossary, translation: str, terms: Sequence[Found]) -> tuple[Sequence[Found], list[Word]]:
-    """(the terms that a translation lacks, the places of others and of pieces): all terms, of a model that has learnt
-    none."""
+    """(the terms that a translation lacks, the places of the other terms and of annotation pieces). A model that has
+    not learnt terms lacks all terms."""
     taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
     if glossary.inflections is None:
         return terms, taken
@@ -230,7 +230,8 @@ def _writable(translator: SearchTranslator, terms: Sequence[Found]) -> list[Foun
 
 
 def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Part]) -> dict[int, list[Hypothesis]]:
-    """The hypotheses of the parts for which a search finds any: one that has none takes no other with it."""
+    """The hypotheses of each part for which the search finds one. Where the search for all parts fails, each part is
+    searched for alone."""
     try:
         return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))
     except DragomanError:
@@ -286,7 +287,7 @@ def without(text: str, term: Found) -> str:
 
 
 class _Placing:
-    """The stages of one term in each of many sentences, which the model reads together."""
+    """The stages of placing one term in each of many sentences. The model reads all sentences together."""
 
     def __init__(self, translator: SearchTranslator) -> None:
         self.translator = translator
@@ -319,7 +320,8 @@ class _Placing:
         return results
 
     def _losses(self, rows: Sequence[_Row]) -> list[list[Loss]]:
-        """The loss of each word of each translation that is in no term; none of a row that cannot be read at once."""
+        """For each row, the loss of each word outside of terms; no losses for a row that is too long to be read at
+        once."""
         pairs = [AlignedPair(row.src, row.placed.text, (), self._free_words(row.placed)) for row in rows]
         ids = {n: tokens for n, pair in enumerate(pairs) if (tokens := token_ids(self.translator, pair)) is not None}
         encode, normalize = self.translator.tokenizers.src.encode, self.translator.normalize

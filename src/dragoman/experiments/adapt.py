@@ -25,7 +25,7 @@ from dragoman.tasks.fine_tuning import Course, fine_tuning_recipe, sample
 from dragoman.text.corpus import FilesSource
 
 FEWEST = 8
-"""Corrections that are worth a training."""
+"""The least number of corrections that is worth a training."""
 ENOUGH_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
@@ -170,7 +170,7 @@ class _Given(NamedTuple):
         return self._named(f"dragoman adapt RUN FILE --steps {steps}")
 
     def for_few(self) -> str:
-        """The way for corrections that are too few to learn from."""
+        """Adapt to corrections that are too few to train on."""
         made = "few are better looked up: dragoman datastore RUN FILE -o RUN/corrections"
         return self._named(f"{made}, then " + "dragoman translate RUN --datastore RUN/corrections")
 

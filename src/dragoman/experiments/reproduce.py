@@ -34,7 +34,7 @@ class Reproduction:
     environment: list[str]
     """Differences of this machine, known before anything was computed."""
     checkpoints: dict[str, bool]
-    """Each checkpoint that both have: whether all of its bytes are equal."""
+    """For each checkpoint that both runs have, whether all of its bytes are equal."""
     differences: list[str] = field(default_factory=list)
     """Figures that differ: which, then and now."""
 

@@ -257,7 +257,7 @@ class Training:
 
     @property
     def step(self) -> int:
-        """Steps that are done, those before a resume among them."""
+        """Number of steps that are done, including the steps before a resume."""
         return 0 if self._trainer is None else self._trainer.step
 
     @property

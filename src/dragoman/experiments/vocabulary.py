@@ -42,7 +42,7 @@ from dragoman.text.tokenizers.whitespace import WhitespaceTokenizer
 Growing = SentencePieceTokenizer | CasedTokenizer | SubwordNmtTokenizer
 """Tokenizers that get new entries, and lose none."""
 Rows = list[list[int]]
-"""Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
+"""For each new entry, the old entries whose mean initialises it; a kept entry has only itself."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Changes:
     """The vocabulary that a run is to have."""
 
     text: Sequence[Path] = ()
-    """Files, of either language, whose pieces are kept; none: all are."""
+    """Files, of either language, whose pieces are kept; without files all pieces are kept."""
     symbols: Sequence[str] = ()
     """New entries, each a piece of its own wherever a text has it."""
     languages: Mapping[str, str] | None = None

@@ -65,7 +65,7 @@ class Comparison:
     text: TestSet
     differences: list[Difference]
     token_agreement: float
-    """The part of all tokens that stands in both translations of its sentence, in the same order."""
+    """The share of all tokens that both translations of a sentence have in the same order."""
     score_difference: float
     """The largest, among sentences that came out equal."""
     bleu: tuple[float, float] | None
@@ -122,7 +122,7 @@ class Comparison:
 def compare(
     translator: SearchTranslator, engine: Engine, text: TestSet, evaluation: EvaluationConfig, tgt_lang: str
 ) -> Comparison:
-    """Translate a text by both."""
+    """Translate a text by the model and by the export."""
     sides, seconds = [], []
     for one in (translator, engine):
         one.n_best(text.sources[:1])  # what is only done once shall not count

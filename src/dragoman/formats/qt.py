@@ -129,7 +129,7 @@ def entries(text: str, options: Options) -> Iterator[Entry]:
 
 
 def with_language(text: str, options: Options) -> str:
-    """The catalogue with the language of its translations, where it says none or that of the sources."""
+    """The catalogue with the language of its translations, if it declares no language or the sources' language."""
     root = re.search(r"<TS\b[^<>]*>", text)
     if root is None or not options.languages[1]:
         return text

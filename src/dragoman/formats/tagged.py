@@ -77,7 +77,7 @@ class _Element:
     name: str = ""
     children: list["_Element"] = field(default_factory=list)
     has_text: bool = False
-    """True for words that stand directly in it."""
+    """True if words stand directly in the element."""
 
     @property
     def is_list(self) -> bool:

@@ -56,7 +56,7 @@ class Family(NamedTuple):
     position: dict[str, Any] | None
     """Settings of the positions; None: a table in the file."""
     table_offset: int = 0
-    """Rows of that table before the first position."""
+    """Rows of the position table before the first position."""
 
 
 HALF_SPLIT = {"type": "sinusoidal", "layout": "half_split"}

@@ -70,7 +70,7 @@ def import_model(
 
 
 def _door(folder: Path) -> Any:
-    """The module that reads a folder. Raises DragomanError for none."""
+    """The module that reads a folder. Raises DragomanError if no module does."""
     if (folder / "model.bin").is_file():
         return ctranslate2
     if fairseq.is_fairseq(folder):

@@ -187,7 +187,7 @@ def _operations(options: dict[str, Any], name: str) -> str:
 
 
 def _placement(options: dict[str, Any]) -> str | None:
-    """Setting `norm_placement`; None: a way that there is none for."""
+    """Setting `norm_placement`; None for a way without a setting here."""
     before, after, top = (_operations(options, name).replace("r", "n") for name in PLACES)
     if (before, after, top) == ("", "an", ""):
         return "post"
@@ -318,7 +318,8 @@ def _decoding(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sides(folder: Path, described: dict[str, Any], shape: Shape, spm: Sequence[Path]) -> Sides:
-    """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or the vocabularies'."""
+    """The tokenizers of both sides: the files that `dragoman export` wrote beside the model, or tokenizers made of the
+    vocabularies."""
     if (folder / TOKENIZER / "tokenizers.json").exists():
         pair = load_tokenizers(folder / TOKENIZER)
         rows = [_own_rows(one, size, folder) for one, size in zip((pair.src, pair.tgt), shape.vocab_sizes, strict=True)]

@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Bug:
-    """A function that is wrong, and the sound one that it takes the place of."""
+    """A wrong function, and the right function that it replaces."""
 
     name: str
     sound: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Layers in a stack: their first weights, which of them share weights, and which of them a pass takes."""
+"""A stack of layers: their first weights, which layers share weights, and which layers a forward pass uses."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -160,7 +160,7 @@ FURTHER = 0.4
 """Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
 in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
 UNLIKE = 0.35
-"""Uncertainty of that for each point."""
+"""The uncertainty of the value above, for each point."""
 
 
 def load(run: Path, checkpoint: str) -> Calibration:
@@ -255,7 +255,7 @@ def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -
 
 
 def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
-    """Where each token ends in the text, by what all of them up to it say."""
+    """The place in the text where each token ends: the length of the decoded tokens up to it."""
     ends = []
     for place in range(len(ids)):
         check()

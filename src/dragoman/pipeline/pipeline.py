@@ -333,7 +333,7 @@ def as_typeset(n_best: NBest, language: str, sentences: Sequence[str]) -> list[l
 
 
 def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) -> list[list[Translation]]:
-    """The words of the glossary for a text that is a term and nothing else; for others the translations of `n_best`."""
+    """The glossary's target for a text that is exactly a term; for other texts the translations of `n_best`."""
 
     def as_term(text: str) -> str | None:
         matches = glossary.find(text)[:1]

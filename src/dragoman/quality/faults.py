@@ -30,12 +30,12 @@ MAX_RATIO = 4.0
 FEWEST_OF_SCRIPT, FEWEST_HAN = 4, 2
 """Letters from which on a text's script counts; those that only simplified, or only traditional, Chinese has."""
 FEWEST_OF_SENTENCE = 5
-"""Words in small letters, none in the usual script, that are a sentence and no name."""
+"""From so many words in small letters, without a word in the usual script, a text is a sentence and no name."""
 LETTERS_OF_NAMES = 6
 """Letters of names for each letter of the usual script, at most: `LibreOffice 帮助`."""
 SHORTER, SHORTER_UNMARKED = 0.75, 0.55
-"""A translation that has lost a sentence is shorter than this share of what is usual; one in a script whose sentences
-have no marks."""
+"""A translation that has lost a sentence is shorter than this share of the usual length; the second share is for
+scripts without marks at the ends of sentences."""
 
 _QUOTES, _BRACKETS = re.compile(f"[{QUOTES}]"), "()（）[]［］【】﴾﴿"
 _IN_BRACKETS = re.compile(
@@ -316,7 +316,7 @@ def questions_lost(line: Line) -> str | None:
 
 
 def sentences_lost(line: Line) -> str | None:
-    """Of several sentences one is missing. A question that is lost is said once."""
+    """One of several sentences is missing. A lost question is reported once."""
     counts = _sentences(line)
     if not line.tgt or counts[1] >= counts[0] or questions_lost(line) is not None or not _is_shorter(line):
         return None

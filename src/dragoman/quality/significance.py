@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Test:
-    """Two systems by one metric. A difference is above zero where the second one is better."""
+    """Two systems by one metric. A difference above zero means that the second system is better."""
 
     __test__ = False  # pytest: this is no test
 
@@ -52,7 +52,7 @@ class Test:
     exchanges: int
     """The number of exchanges that `p` is a share of."""
     exact: bool
-    """True where these are all of them."""
+    """True if these are all exchanges."""
     p_sacrebleu_bs: float
     """sacreBLEU's p-value by paired bootstrap resampling, which leaves ties out."""
     p_sacrebleu_ar: float

@@ -52,7 +52,7 @@ LEAST_DENSITY = 0.05
 MOST_LINKED = 1000
 """Words of a sentence, at most, whose links are shown: a table of 5,000 by 5,000 words takes 200 MB."""
 LINKED = 0.25
-"""The least share of a word's links that is shown."""
+"""The least share of a word's links that a link must have to be shown."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ GROWTH, MORE = 20, 10_000
 """Translations of a request may have so many times as many characters as its texts, and so many more: a glossary or a
 correction can make much of little."""
 MOST_LANGUAGES = 24
-"""Languages of a model that is served in all of its directions."""
+"""The most languages of a model that is served in all of its directions."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Service:
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
     def languages(self) -> dict[str, list[str]]:
-        """The languages that are known, each with those that it can be translated to; none from some."""
+        """The known languages, each with the languages that it can be translated to; some can only be targets."""
         codes = sorted({code for pair in self.runs for code in pair})
         return {src: [tgt for tgt in codes if tgt != src and self._legs(src, tgt)] for src in codes}
 

@@ -177,7 +177,7 @@ class Store:
         ]
 
     def glossary_changes(self, author: str, ids: Collection[str]) -> dict[str, float]:
-        """When each of an author's glossaries was changed last, of those that there are."""
+        """The time of the last change of each of an author's glossaries."""
         sql = f"SELECT id, changed FROM glossaries WHERE author = ? AND id IN ({', '.join('?' * len(ids))})"
         return dict(self.database.rows(sql, author, *ids))
 

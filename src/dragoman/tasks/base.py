@@ -116,11 +116,11 @@ class Result:
     next_command: str
     """The command to use the run with."""
     doubt: str = ""
-    """Why it is not worth much, if it is not."""
+    """Why a low score says little; "" for other scores."""
 
 
 def refuse_search(options: Mapping[str, Any], what: str) -> None:
-    """Raises DragomanError where one of the `evaluate` options that say how to translate was given."""
+    """Raises DragomanError if an `evaluate` option for the search was given."""
     if options:
         name = min(options)
         special = {
@@ -274,12 +274,12 @@ class Job(ABC):
         return parameters
 
     def sources(self) -> list[Any]:
-        """The sources of the corpus, but for those that are made of other files."""
+        """The sources of the corpus, without sources that are made of other files."""
         corpus = self.recipe.corpus
         return [corpus.train, corpus.valid, *corpus.test.values()]
 
     def check_files(self) -> None:
-        """Raises DragomanError for a file that is not there."""
+        """Raises DragomanError for a missing file."""
         for path in (path for source in self.sources() for path in files_of(source)):
             check_is_file(container(path))
 
@@ -473,7 +473,7 @@ class Job(ABC):
         )
 
     def trainer(self, training_step: TrainingStep, log: RunLog, budget: Budget | None = None) -> Trainer:
-        """The training of the recipe as it is now."""
+        """The training of the recipe in its present form."""
         recipe, sizes = self.recipe, {"d_model": self.recipe.model.d_model, "budget": budget}
         facts = {} if recipe.adapter is None else adapter.facts(recipe.adapter, self._base())
         return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, facts=facts, **sizes)

@@ -211,7 +211,7 @@ def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path
 
 
 def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
-    """Some pairs of a source, the same each time; none of one that is not here any more."""
+    """A reproducible sample of a source's pairs; empty if its files are gone."""
     try:
         pairs = [(pair.src, pair.tgt) for pair in itertools.islice(source.pairs(), 200_000) if pair.src.strip()]
     except DragomanError:

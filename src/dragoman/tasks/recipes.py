@@ -109,7 +109,8 @@ def file_of(recipe: str | Path) -> Path:
 
 
 def with_options(changes: Sequence[str], **options: Path | str | None) -> list[str]:
-    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    """Changes to the recipe, including changes by options. Raises DragomanError for a setting that is given in both
+    ways."""
     known = {name: str(value) for name, value in options.items() if value}
     for name in known:
         if any(change.startswith(f"{name}=") for change in changes):

@@ -123,7 +123,7 @@ class _Rules:
         return self._full_stop_ends(text, start, match, following)
 
     def _is_shouted(self, before: str) -> bool:
-        """True behind a name that has the mark: Yahoo!"""
+        """True behind a name that ends with the mark: Yahoo!"""
         word = _LAST_WORD.search(before)
         return word is not None and word.group().lower() in self.in_shouts
 

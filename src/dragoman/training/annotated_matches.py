@@ -17,7 +17,7 @@ BOUNDS = (ALIKE, 0.9, 0.8, 0.7, 0.6, LEAST)
 BAD = 0.3
 """The least similarity of a bad match, which a model learns to leave alone."""
 BADLY = 0.1
-"""Share of matches that are bad ones."""
+"""The share of bad matches."""
 
 
 class TrainingMatches:

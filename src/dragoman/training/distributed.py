@@ -61,7 +61,7 @@ class Ranks:
         return sums
 
     def any(self, flag: bool) -> bool:
-        """True on all ranks if it is on one."""
+        """True on all ranks if it is true on one rank."""
         return flag
 
     def first(self, work: Callable[[], T]) -> T | None:
@@ -409,6 +409,6 @@ def unflattened(flat: Tensor, parameters: Sequence[Tensor], present: Tensor) -> 
 
 
 def _first_difference(expected: str, actual: str) -> str:
-    """The first line of `actual` that is another one in `expected`."""
+    """The first line of `actual` that differs from the line of `expected`."""
     lines = zip(expected.splitlines(), actual.splitlines(), strict=False)
     return next((f"{other}, where it has {one}" for one, other in lines if one != other), "one of them has more")

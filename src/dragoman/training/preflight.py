@@ -54,7 +54,7 @@ class Estimate:
     """Of the process on the CPU, of the device's allocator on a GPU."""
     checkpoint_bytes: int
     disk_bytes: int
-    """Of all checkpoints that are kept, and the one that is being written."""
+    """Bytes of all kept checkpoints, and of the checkpoint that is being written."""
 
     def seconds(self, steps: int, validate_every: int) -> float:
         """Seconds that so many steps will take, with their validations and checkpoints."""
@@ -108,7 +108,7 @@ def _fitting(trainer: Trainer, trial: Callable[[Trainer], Found]) -> Found:
 
 
 def _largest_batch(trainer: Trainer) -> None:
-    """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
+    """Take the micro-batch that needs the most memory, after a quarter of it has shown whether it will fit."""
     budget = trainer.config.batch_tokens
     sizes, peaks = [], []
     for part in (8, 4):

@@ -55,7 +55,7 @@ class Stream:
         return self.folder / f"block-{number:06d}.tsv"
 
     def numbers(self) -> list[int]:
-        """The blocks that are on the disk."""
+        """The blocks on the disk."""
         return sorted(int(path.stem.split("-")[1]) for path in self.folder.glob("block-*.tsv"))
 
     def _read(self, path: Path) -> None:

@@ -136,7 +136,8 @@ class Tokenizer(ABC):
 
 
 class Vocabulary:
-    """Pieces by id, the specials first; a piece that is spelled like a special is never looked up as one."""
+    """Pieces by id, special pieces first; a piece of text that is spelled like a special piece is never looked up as
+    that."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
         self._pieces = [*SPECIALS, *pieces]
