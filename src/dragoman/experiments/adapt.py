@@ -81,10 +81,10 @@ def adapt(
         general, validation = general[len(general) // 5 :], general[: len(general) // 5]
     if not validation:
         raise Error.MISSING_CORPUS(
-            "neither its training nor its validation text is here any more: nothing to compare on", file=old
+            "its training text and its validation text are both gone: there is nothing to compare on", file=old
         )
     if not general:
-        say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
+        say(f"{old}: its training text is gone: only corrections are learnt, and more of the rest is forgotten")
     building = output.with_name(output.name + ".building")
     others = {src for src, _ in held}
     own = [pair for pair in with_sentences(learnt, (corpus.src_lang, corpus.tgt_lang)) if pair[0] not in others]

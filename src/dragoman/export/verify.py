@@ -219,7 +219,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
         ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))
     except (DragomanError, OSError) as error:
         raise Error.EMPTY(
-            "no held-out text to compare translations of",
+            "there is no held-out text to compare translations of",
             "give `src` FILE (and `ref` FILE), or no `verify`",
             file=folder,
         ) from error
@@ -230,7 +230,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
 
 def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> TestSet:
     if not any(src.strip() for src, _ in pairs):
-        raise Error.EMPTY("holds no text to compare translations of", "give another `src` FILE", file=name)
+        raise Error.EMPTY("has no text to compare translations of", "give another `src` FILE", file=name)
     return TestSet([src for src, _ in pairs], [[ref for _, ref in pairs]] if with_references else [], name=name)
 
 

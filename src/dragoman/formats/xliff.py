@@ -450,7 +450,7 @@ def with_target_language(text: str, options: Options) -> str:
             start, end = (event.start + place for place in value.span(value.lastindex or 0))
             edits.append(Edit(start, end, tag_of(tgt)))
         elif not fits(declared, tgt):
-            say(f"{options.name}: says that it is translated into {declared!r}, not {tgt!r}; left so")
+            say(f"{options.name}: says that it is translated into {declared!r}, not {tgt!r}; this stays as it is")
     return spliced(text, edits)
 
 

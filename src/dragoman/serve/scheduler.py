@@ -442,7 +442,7 @@ class BatchScheduler:
                         self._begin(sentences, going)
                     self._step(going)
                 except Exception as error:  # of no batch: nobody knows whose it is, and others want the thread
-                    say(f"what was under way on a thread failed: {traced(error)}")
+                    say(f"a search thread failed: {traced(error)}")
                     for sentence in under_way:
                         sentence.fail(error)
                     going = []

@@ -198,7 +198,7 @@ class Server:
                 try:
                     self._put(path)
                 except Exception as error:
-                    say(f"{path}: not loaded anew, what was served before is served on: {error}")
+                    say(f"{path}: could not be reloaded, the version before stays in service: {error}")
 
     def _count(self, translator: SearchTranslator, src_tokens: int, tgt_tokens: int) -> None:
         pair = " ".join(translator.languages or ("?", "?"))

@@ -264,7 +264,8 @@ class Job(ABC):
         """As `check`, with all that the recipe names: files and runs are to be there; the number of parameters."""
         if checkpoint.is_mean(self.run_dir):
             raise Error.UNSUPPORTED(
-                "holds the mean of several runs, which is not trained on: begin another run with it, `init_from` "
+                "holds the mean of several runs, which cannot be trained further: begin another run with it, "
+                "`init_from` "
                 f"{self.run_dir}",
                 file=self.run_dir,
             )
@@ -323,7 +324,7 @@ class Job(ABC):
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""
         if checkpoint.list_checkpoints(self.run_dir):
-            say(f"{self.run_dir}: a run that was begun; comparing its corpus and settings with these")
+            say(f"{self.run_dir}: this run has begun already; comparing its corpus and settings with these")
         self.ranks.first(self.check_start)  # what cannot be built is refused before anything is written
         self.ranks.first(self.prepare)
         if self.ranks.world > 1:

@@ -186,7 +186,7 @@ def general_text(run: Path, src: Path | None, tgt: Path | None, mix: bool | None
             raise Error.MISSING_CORPUS(
                 "its training text is not here any more", "give `general_src` and `general_tgt`", file=run
             )
-        say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
+        say(f"{run}: its training text is gone: only your text is learnt, and other text may be translated worse")
     return GeneralText(corpus.train if there and mix is not False else None, sample(corpus.valid, COMPARED))
 
 

@@ -166,7 +166,7 @@ def _workspace(trainer: Trainer) -> int:
     if (given := trainer.config.workspace) != "auto":
         return int(given or 0) << 20
     if (free := available_bytes(trainer.device)) is None:
-        raise Error.UNSUPPORTED("training.workspace=auto: the system does not say what is free", "give it in MiB")
+        raise Error.UNSUPPORTED("training.workspace=auto: the amount of free memory is unknown here", "give it in MiB")
     sharing = trainer.ranks.world if trainer.device.type == "cpu" else 1
     return int(FIT * free / sharing) - _moments(trainer)
 

@@ -34,7 +34,7 @@ class StreamSource(PairSource):
     block_pairs: Annotated[int, Field(ge=1)] = 500_000  #: Pairs of a block. [pairs]
 
     def pairs(self) -> Iterator[Pair]:
-        raise Error.UNSUPPORTED(f"corpus: {self.path}: pairs of a stream are for training alone")
+        raise Error.UNSUPPORTED(f"corpus: {self.path}: a stream can only be trained on")
 
 
 class Stream:
