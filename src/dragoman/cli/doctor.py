@@ -136,7 +136,7 @@ def _examine_collection(
 def _examinations(
     src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: list[TestSet], identify: "Identify | None"
 ) -> "Iterator[tuple[str, Examination]]":
-    """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
+    """The examinations, by name, of two files, of a file with both sides, or of a recipe's corpora."""
     if tgt is not None:
         languages = src_lang or language_of_file(src), tgt_lang or language_of_file(tgt)
         yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)

@@ -40,7 +40,7 @@ def tempered(logits: Float[Tensor, "rows vocab"], temperature: float) -> Float[T
 
 
 def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
-    """The k likeliest tokens of each row; of equal ones those with the smaller ids.
+    """The k likeliest tokens of each row; of equally likely tokens, the tokens with smaller ids.
 
     >>> keep_top_k(torch.tensor([[1.0, 3.0, 2.0, 3.0]]), 2)
     tensor([[-inf, 3., -inf, 3.]])

@@ -202,7 +202,7 @@ _BARE = re.compile(r"(?<![^/._-])[A-Za-z]{2,12}(?:@[a-z]+)?(?![^/._-])")
 
 
 def _pairs(paths: Iterable[str], languages: Languages) -> dict[str, tuple[str, str]]:
-    """(source, target) of each two files of which one is the translation of the other, by the first of their names."""
+    """(source, target) of each two files that translate each other, by the first of their names."""
     apart = "en" in map(language_of, languages)  # a catalogue holds English and one language
     names = [
         name for name in paths if kind_of(name) not in (_CATALOGUES if apart else ()) and kind_of(name) not in ALONE
@@ -378,7 +378,7 @@ _READERS: dict[str, Any] = {
 
 
 def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
-    """The pairs of two files of which one is the translation of the other."""
+    """The pairs of two files that translate each other."""
     kind = kind_of(src)
     if kind in _CATALOGUES:
         yield from _through_english(src, tgt, languages)

@@ -36,7 +36,7 @@ class Reproduction:
     checkpoints: dict[str, bool]
     """For each checkpoint that both runs have, whether all of its bytes are equal."""
     differences: list[str] = field(default_factory=list)
-    """Figures that differ: which, then and now."""
+    """Figures that differ: name, old value, new value."""
 
 
 def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction:

@@ -159,8 +159,8 @@ def _spelt(side: Tokenizer, symbol: str) -> list[int]:
 
 
 def _kept(pair: TokenizerPair, text: Sequence[Path], normalize: str) -> list[list[int]]:
-    """The ids that stay, of each different tokenizer: those of the text, of tags, and of all that may spell the rest of
-    a language (single bytes, letters of ASCII)."""
+    """The ids that stay, for each different tokenizer: the ids of the text, of tags, and of pieces that can spell the
+    rest of a language (single bytes, letters of ASCII)."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
     if not text:
         return [list(range(side.vocab_size)) for side in sides]

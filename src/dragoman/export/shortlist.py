@@ -36,7 +36,7 @@ TRANSLATIONS = 60
 ROUNDS = 4
 """Of expectation and maximisation."""
 LONGEST = 100
-"""Pieces of a side; longer pairs say little of which piece translates which, and cost much."""
+"""The most pieces of a side. A longer pair says little about which piece translates which, and costs much."""
 MOST_LINKS = 40_000_000
 """The most pairs of pieces that are counted. Of a larger corpus, sentences are taken that are spread over all of it."""
 

@@ -68,7 +68,7 @@ def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
 
 
 def po_entries(data: bytes, name: str) -> Iterator[Entry]:
-    """The messages of a PO file, those that are fuzzy or not translated too."""
+    """The messages of a PO file, including fuzzy and untranslated messages."""
     text, _ = decoded(data, name, "po")
     yield from po.entries(text, Options(name))
 

@@ -162,7 +162,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _units(text: str, node: _Node) -> Iterator[Unit]:
-    """The texts of an element, which the tags of elements part that stand in no line."""
+    """The texts of an element, parted by the tags of block elements."""
     run: list[Token] = []
     for part in [*node.parts, None]:
         if isinstance(part, Event) or (part is not None and part.is_inline):

@@ -111,7 +111,7 @@ def _number_of_forms(language: str) -> int:
 
 
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, those that are not finished too; of a plural that for many."""
+    """The pairs of a catalogue, including unfinished pairs; of a plural, the pair for many."""
     root = re.search(r"<TS\b[^<>]*>", text)
     attributes = dict(re.findall(r"(\w+)\s*=\s*[\"']([^\"']*)[\"']", root[0])) if root else {}
     languages = (attributes.get("sourcelanguage", "en"), attributes["language"]) if attributes.get("language") else None

@@ -53,7 +53,7 @@ def _sources(text: str, options: Options) -> tuple[dict[str, tuple[Any, Any]], s
 
 
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, of a plural those of its forms where both languages have as many."""
+    """The pairs of a catalogue; of a plural, the pairs of its forms, if both languages have equally many."""
     sources, tgt = _sources(text, options)
     lines = {value.path: line_of(text, value.start) for value in values_of(text) if len(value.path) == 2}
     for key, (entry, source) in sources.items():

@@ -159,7 +159,8 @@ class Entries(NamedTuple):
     eos: int
 
     def rows(self, read: Sequence[int]) -> tuple[list[int], int | None]:
-        """(the row of theirs of each id of ours, the id that no translation holds); `read` are those of frames."""
+        """(for each of our ids the row of their embeddings, the id that no translation holds); `read`: ids of
+        frames."""
         taken = {self.pad, self.unk, self.eos}
         if self.start == self.pad:
             never: int | None = PAD_ID

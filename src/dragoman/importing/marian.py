@@ -33,7 +33,7 @@ from dragoman.text.tokenizers.vocabulary_files import yaml_rows
 
 MAX_YAML = 64 * 2**20
 CONFIGS = ("decoder.yml", "*.npz.decoder.yml", "config.yml", "config.intgemm8bitalpha.yml")
-"""Files that say which model and which vocabularies belong together, the first one counts."""
+"""Files that say which model and which vocabularies belong together; the first file counts."""
 SET = {
     "type", "version", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn",
     "transformer-ffn-activation", "transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top",

@@ -32,7 +32,7 @@ Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Tran
 
 
 class Part(NamedTuple):
-    """The unit of a search: a sentence, or a part of one that is too long."""
+    """The unit of a search: a sentence, or a part of a sentence that is too long."""
 
     ids: list[int]
     prefix: list[int]

@@ -283,7 +283,7 @@ def closest(code: str, known: Iterable[str]) -> str | None:
 
 @functools.cache
 def facts(kind: str) -> dict[str, Any]:
-    """The facts of a kind by language, of those languages for which the table has one.
+    """The facts of a kind, by language; only languages with such a fact in the table.
 
     >>> facts("script")["el"], facts("negation")["de"].split()[0]
     ('Greek', 'nicht')

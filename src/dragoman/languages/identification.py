@@ -48,7 +48,7 @@ _NEAR = [
 FEWEST_WITHOUT_KANA = 20
 """Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
-"""Languages of `_NEAR` that have letters of their own, which their neighbours have not."""
+"""Languages of `_NEAR` with letters that their neighbours do not have."""
 FEWEST_OWN_LETTERS = 2
 """From so many letters that only the other language has, and no letter that only this language has, a text is in the
 other language."""

@@ -1,4 +1,4 @@
-"""A bug of the laboratory: a broken function that takes the place of one of Dragoman's own, and a figure in which it
+"""A bug of the laboratory: a broken function that replaces one of Dragoman's functions, and a figure in which the bug
 shows."""
 
 import inspect

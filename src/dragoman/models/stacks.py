@@ -22,7 +22,7 @@ class Block(nn.Module):
 
 
 def stack(layers: Iterable[Layer], tied: Sequence[int] = ()) -> Sequence[Layer]:
-    """An `nn.ModuleList`, by the type of its layers, which that forgets.
+    """An `nn.ModuleList` that knows the type of its layers.
 
     `tied`: the layer, from 1, that stands in the place of each. Raises DragomanError for numbers that do not fit.
     """

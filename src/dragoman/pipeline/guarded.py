@@ -155,7 +155,8 @@ class GuardedTranslator:
         return all(self._survive(src, item.text) for item in items)
 
     def _with_stand_ins(self, sentences: Sequence[str], watched: list[list[Translation]]) -> list[list[Translation]]:
-        """The translations of sentences, of those without their placeholders others, in which words stand for them."""
+        """The translations of sentences. A translation without its placeholders is replaced by one of the sentence with
+        words in their place."""
         lost = [row for row, items in enumerate(watched) if not self._all_survive(sentences[row], items)]
         stood_in = [kept_apart(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]

@@ -127,7 +127,7 @@ class Pipeline:
         return replace(self, own=own, search=own if self.search is self.own else change(self.search))
 
     def between(self, src_lang: str, tgt_lang: str) -> "Pipeline":
-        """This pipeline between two other languages of those that the model knows."""
+        """This pipeline between two other languages that the model knows."""
         return self.with_search(lambda search: search.between(src_lang, tgt_lang))
 
     def reading(self, context: str) -> "Pipeline":

@@ -168,7 +168,7 @@ def _length_ratio(line: Line) -> float:
 
 
 def length_ratio(text: str, other: str, room: int = 10) -> float:
-    """The length of a text by that of another, `room` characters more of each: short ones differ by chance."""
+    """The ratio of two texts' lengths, with `room` characters added to both, because short texts differ by chance."""
     return (len(text) + room) / (len(other) + room)
 
 

@@ -236,7 +236,7 @@ class Misread:
 
 @functools.cache
 def _east_asian_cost(char: str, script: str) -> float:
-    """The improbability of a letter: common ones are those of the first level of the national standards."""
+    """The improbability of a letter: common letters are in the first level of the national standards."""
     if unicodedata.category(char)[0] not in "LM":
         return 4.0 if "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee" else 8.0
     if "\u3041" <= char <= "\u30fc":

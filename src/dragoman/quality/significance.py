@@ -20,7 +20,7 @@ SEED = 12345
 RESAMPLES = 1000
 TRIALS = 10_000
 LEVEL = 0.05
-"""The probability of an error of the first kind below which a difference counts as one."""
+"""The level of significance: a difference with a smaller p-value counts."""
 EXACT = 16
 """Sentences with different statistics up to which all 2^n exchanges are counted."""
 _VALUES_AT_ONCE = 2**22

@@ -107,7 +107,7 @@ def list_checkpoints(run_dir: Path) -> list[Path]:
 
 
 def verified(paths: Iterable[Path], complain: Complain = lambda text: None, what: str = "skipped") -> Iterator[Path]:
-    """The checkpoints that verify. `complain` is told of each that does not, and of `what` becomes of it."""
+    """The checkpoints that verify. `complain` gets a message for each damaged checkpoint, with `what` becomes of it."""
     for path in paths:
         try:
             verify(path)

@@ -171,7 +171,7 @@ class FairQueue(Generic[Item]):
         return cost, item
 
     def _forget(self) -> None:
-        """Forget clients that nothing is known of that a new one would not begin with."""
+        """Forget clients whose account equals a new client's."""
         if len(self._served) > 2 * len(self._queues) + REMEMBERED:
             self._served = Counter({
                 client: served for client, served in self._served.items()

@@ -46,7 +46,7 @@ WARM_UP = 64
 TOKENS_PER_CHARACTER = 0.3
 """Source tokens of a character, before any text was translated."""
 MEASURED_CHARACTERS = 10_000
-"""So many characters of earlier texts count as much as those of a new one."""
+"""Earlier texts weigh as much as so many characters of the new texts."""
 LEAST_DENSITY = 0.05
 """Source tokens of a character, at least: texts that corrections answer need no search."""
 MOST_LINKED = 1000
@@ -359,7 +359,7 @@ class Service:
         return code
 
     def similar(self, src: str, tgt: str, text: str, author: str | None = None) -> list[Match]:
-        """Corrections of texts much like this one, those of an author before everybody's."""
+        """Corrections of similar texts, the author's before everybody's."""
         memory = self.memory((src, tgt), author)
         return memory.like(text) if memory is not None and text.strip() else []
 

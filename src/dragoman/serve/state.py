@@ -215,7 +215,7 @@ def stay_out_of_collections() -> None:
 
 
 def base_digest(path: Path) -> str | None:
-    """The digest of the weights that a run is an adapter of; None of a run that is none, or that cannot be read."""
+    """The digest of the base weights of an adapter; None for a run that is no adapter, or that cannot be read."""
     held = checkpoint.list_checkpoints(path)
     corrects = checkpoint.adapter_of(held[-1]) if held else None
     return None if corrects is None else str(corrects["base"])

@@ -52,7 +52,7 @@ Recipe = str | Path | Mapping[str, Any] | RecipeSettings
 """A recipe: its file, its name in RECIPES, a run directory, its text, plain settings, or the settings themselves."""
 
 RECIPES = (Path("recipes"), folder_of("recipes"))
-"""Folders of recipes that go by their names: here, and those that come with Dragoman."""
+"""Folders in which a recipe's name is looked up: the working folder's, and Dragoman's own."""
 
 
 def load(recipe: Recipe, overrides: Sequence[str] | None = None) -> RecipeSettings:

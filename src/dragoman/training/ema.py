@@ -1,4 +1,4 @@
-"""Averages of the weights, which translate better than the weights of any one step."""
+"""Averages of the weights, which translate better than the weights of any single step."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
