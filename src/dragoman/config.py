@@ -260,7 +260,7 @@ def _value(text: str) -> Any:
 
 
 def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain settings with those of `over` in their place; a part of another `type:` takes the place of all of it.
+    """Plain settings, replaced by the settings of `over`. A part with another `type:` replaces the whole part.
 
     >>> merged({"a": {"type": "x", "n": 1}, "b": {"m": 2}}, {"a": {"type": "y"}, "b": {"k": 3}})
     {'a': {'type': 'y'}, 'b': {'m': 2, 'k': 3}}
@@ -317,7 +317,7 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 def hint_of(name: str, known: Sequence[str], where: str = "") -> str:
-    """A hint for a name that is not known: the one that is meant, or all."""
+    """A hint for an unknown name: the most similar known name, or all known names."""
     near = nearest(name, known)
     return f"did you mean `{near}`?" if near else f"known{where}: {', '.join(known)}"
 
@@ -381,7 +381,7 @@ def _finding(cls: Any, item: Any) -> str:
 
 
 def _unknown(cls: Any, keys: list[str], known: list[str], value: Any) -> str:
-    """The finding for a key that is not there: the types that have it, or its place, or the nearest known key."""
+    """The finding for an unknown key: the types that have the key, or its right place, or the nearest known key."""
     while isinstance(value, Mapping) and len(value) == 1:
         key, value = next(iter(value.items()))
         keys = [*keys, str(key)]
@@ -457,7 +457,8 @@ def _walk(cls: Any, location: list[str]) -> tuple[list[str], list[str], list[Any
 
 
 def _typed(annotation: Any, value: Any, usual: str | None = None) -> Any:
-    """A value with the default's `type:` in each part that has none; `usual` is that of the value itself."""
+    """A value in which each part without a `type:` gets the default `type:`. `usual` is the default type of the value
+    itself."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list and isinstance(value, list):
         return [_typed(inner[0], item) for item in value]

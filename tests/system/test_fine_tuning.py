@@ -70,7 +70,7 @@ def test_without_any_other_text_it_says_so(
 ) -> None:
     assert train("--freeze", "embeddings", monkeypatch=monkeypatch) == 0
     told = capsys.readouterr().err
-    assert "its training text is not here" in told
+    assert "its training text is gone" in told
     assert compared(own / "new") == ["your text"]
     recipe = read_yaml(own / "new" / "config.yaml")
     assert recipe["training"]["freeze"] == ["embeddings"]

@@ -562,7 +562,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
                 file.write_bytes(b"broken")
         server.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + 30
-        while "not loaded anew" not in "".join(server.said) and time.monotonic() < deadline:
+        while "could not be reloaded" not in "".join(server.said) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert "what was served before is served on" in "".join(server.said)
         with ThreadPoolExecutor(4) as threads:

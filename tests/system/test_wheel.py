@@ -22,7 +22,7 @@ def environment(folder: Path, *packages: str) -> Path:
     return folder / "bin"
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tmp_path / "clone")], check=True)
     tools = environment(tmp_path / "tools", "build")

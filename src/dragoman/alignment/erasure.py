@@ -71,7 +71,7 @@ def word_losses(
 
 
 def _without_each_word(translator: SearchTranslator, pair: AlignedPair, src: list[int]) -> list[list[int]]:
-    """The tokens of a source without those of its first word, of its second word, and so on."""
+    """For each word, the tokens of the source without the tokens of that word."""
     shares = token_shares(translator.tokenizers.src, pair.src, pair.src_words, translator.normalize)
     owner = np.where(shares.any(axis=1), shares.argmax(axis=1), -1) if shares.size else np.full(len(src), -1)
     return [

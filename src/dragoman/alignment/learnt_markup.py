@@ -120,7 +120,8 @@ def coded(text: str, codes: CodesAt, first: int = 1) -> Coded | None:
 
 
 def around_terms(codes: CodesAt, terms: Iterable[tuple[int, int]]) -> CodesAt:
-    """The codes of a text with none inside of a term of it (from, to): a pair that parts one is around all of it.
+    """The codes of a text, moved so that no code stands inside of a term (from, to): a pair that would part a term goes
+    around the whole term.
 
     >>> bold = Code("<b>", "open", 0), Code("</b>", "close", 0)
     >>> [at for at, _ in around_terms([(4, bold[0]), (9, bold[1])], [(4, 14)])]
@@ -148,7 +149,8 @@ def around_terms(codes: CodesAt, terms: Iterable[tuple[int, int]]) -> CodesAt:
 
 
 def outside(text: str, codes: CodesAt) -> tuple[list[Code], list[tuple[int, Code]], list[Code]]:
-    """(codes before all of a text, inside of it, behind it): a pair around all of it is outside."""
+    """(codes before the whole text, codes inside of it, codes behind it). A pair around the whole text counts as
+    outside."""
     inside = list(codes)
     before: list[Code] = []
     after: list[Code] = []

@@ -61,7 +61,8 @@ def marked(text: str, src: str, tgt: str, links_of: LinksOf) -> str:
 
 
 def _runs(belongs: Sequence[bool | None]) -> list[tuple[int, int]]:
-    """(from, to) of rows of words that do not belong; a word without links (None) is one between two of them."""
+    """(from, to) of each run of words that do not belong. A word without links (None) belongs to the run that it stands
+    inside of."""
     runs: list[tuple[int, int]] = []
     for at, one in enumerate(belongs):
         if one is not False:
@@ -74,7 +75,8 @@ def _runs(belongs: Sequence[bool | None]) -> list[tuple[int, int]]:
 
 
 def links_of_run(run: Path | None) -> LinksOf:
-    """The word links of a run that has learnt matches; none where it has no lexicon, and no word is marked."""
+    """The word links of a run that has learnt matches; no links where the run has no lexicon, and then no word is
+    marked."""
     path = None if run is None else run / LEXICON
     if path is None or not path.is_file():
         return lambda src, tgt: []
@@ -82,7 +84,7 @@ def links_of_run(run: Path | None) -> LinksOf:
 
 
 def copy_links(run: Path, to: Path) -> None:
-    """Give a run that is made of another one the word links of that, if it has any."""
+    """Copy the word links, if there are any, from a run to a run that is made of it."""
     if (path := run / LEXICON).is_file():
         replace_bytes(to / LEXICON, path.read_bytes())
 

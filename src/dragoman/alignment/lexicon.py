@@ -69,7 +69,7 @@ class Lexicon:
 
     @classmethod
     def of_words(cls, split: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Self:
-        """A lexicon of pairs that are words already."""
+        """A lexicon of pairs that are split into words already."""
         lexicon = cls([])
         lexicon._learn(split)
         return lexicon

@@ -46,7 +46,7 @@ def aligned_pair(src: str, tgt: str) -> AlignedPair:
 
 
 def _unglued(text: str, of_text: Sequence[Word], whole: Collection[str]) -> list[Word]:
-    """The words of a text, cut before a capital that follows a small letter, but for those that are in `whole`."""
+    """The words of a text. Words that are not in `whole` are cut before a capital that follows a small letter."""
     parts = []
     for start, end in of_text:
         cuts = [at for at in range(start + 1, end) if text[at - 1].islower() and text[at].isupper()]

@@ -27,20 +27,20 @@ MAX_PROTECTED = 6144
 PROTECTED = re.compile(f"[{chr(FIRST_PROTECTED)}-{chr(FIRST_PROTECTED + MAX_PROTECTED - 1)}]+")
 
 UNLINKED_TO_PAIR_COST = 0.5
-"""Cost of a target word that has no link to a pair's words, beside the gain of 1 of one that has nothing else."""
+"""Cost of a target word without a link to the pair's words. A target word whose links all go to the pair gains 1."""
 
 UNLINKED_COST = 0.1
-"""Cost of a target word that has hardly any link."""
+"""Cost of each target word, whatever its links: a word with hardly any link does not pay."""
 
 LENGTH_RATIO_COST = 0.5
-"""Cost of a window that is e times as long as its pair, or as short. It keeps words out that are there by chance, and
-keeps those together that have weak links."""
+"""Cost of a window that is e times as long as its pair, or e times as short. It keeps out words with chance links, and
+keeps together words with weak links."""
 
 TAKEN_WORD_GAIN = -1e6
 """Gain of a target word that another pair is around: no window goes over it."""
 
 CLOSING, _OPENING = (*MARKS_CLOSING, "%"), tuple(OPENING)
-"""Marks that stand close to what is before them, and to what follows."""
+"""Marks without a blank before them, and marks without a blank behind them."""
 _MARKS = "".join(mark for mark in MARKS_CLOSING if mark not in ")]}»”…") + "-–—"
 """Marks between parts of a sentence."""
 
@@ -162,7 +162,8 @@ def _texts(items: Sequence[Item]) -> list[tuple[int | None, int | None]]:
 
 
 def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """(first, last) number of each code that stands alone, and of each pair without text, with all that is in it."""
+    """(first, last) item number of each code that stands alone, and of each pair without text together with all items
+    inside of it."""
     spans: list[tuple[int, int]] = []
     at = 0
     while at < len(items):
@@ -275,8 +276,8 @@ def _shared(words: Sequence[Word], codes: Sequence[tuple[int, Code]]) -> frozens
 
 
 def _in_proportion(cuts: Sequence[int], src: Word, tgt: str) -> list[int]:
-    """The letters of a target word that stand as far from its beginning as some of a source word; none if it is too
-    short to have a letter for each part."""
+    """The letters of a target word for some letters of a source word: at the same shares of the word's length. No
+    letters if the target word is too short to have one for each part."""
     allowed = borders(tgt)
     ends = [place for place in range(len(tgt) + 1) if place in allowed]
     made = sorted({min(ends, key=lambda end: abs(end - cut / (src.end - src.start) * len(tgt))) for cut in cuts})
@@ -364,10 +365,11 @@ class _Placement:
 
     def place_children(self, node: _Node) -> None:
         """Give each child of `node` its place inside of the node's own."""
+        # Pairs around words come first, because codes that stand alone have to keep out of the middle of them.
         inside = {id(child): self._inside(child) for child in node.children if child.is_pair}
         pairs = [child for child in node.children if inside.get(id(child))]
         taken = self._place_pairs(pairs, [inside[id(child)] for child in pairs], node.place)
-        at = node.place.start
+        at = node.place.start  # codes that stand alone keep their order
         for child in node.children:
             if inside.get(id(child)):
                 continue
@@ -379,12 +381,14 @@ class _Placement:
 
     def _place_pairs(self, pairs: Sequence[_Node], inside: Sequence[Sequence[int]], within: Span) -> list[Span]:
         """Give each pair its place in a range; returns the places from left to right."""
+        # 1. Which target words are in each pair.
         first, last = self._words_of(within)
         whole = {number: window for number, child in enumerate(pairs) if (window := self._whole(child, first, last))}
         windows = [
             window if number in whole else self._without_marks(pairs[number], *window)
             for number, window in enumerate(self._windows(inside, first, last, whole))
         ]
+        # 2. From words to characters, from left to right: the blanks between two pairs go to one of them only.
         order = sorted(zip(windows, pairs, strict=True), key=lambda entry: entry[0])
         taken: list[Span] = []
         for number, (window, child) in enumerate(order):
@@ -423,15 +427,18 @@ class _Placement:
         A place before the marks at a piece's end becomes the place before the marks of the piece's translation.
         `starts`: something begins there.
         """
+        # `following`: the first piece that ends at the place or behind it.
         ends = [piece for piece in self.pieces if piece.src.end >= at]
         following = ends[0] if ends else None
         if following is None:
             return len(self.tgt)
+        # Before a piece, or at the end of a piece where something begins: as far before the next piece's translation.
         if at <= following.src.start or (at == following.src.end and starts and len(ends) > 1):
             following = following if at <= following.src.start else ends[1]
             number = self.pieces.index(following)
             least = self.pieces[number - 1].tgt.end if number else 0  # the translation may have no gap there
             return max(following.tgt.start - (following.src.start - at), least)
+        # At the end of a piece, or before its last marks. Any other place is inside of the piece.
         left = self.src[at : following.src.end]
         if left.strip(_MARKS):
             return None
@@ -450,17 +457,20 @@ class _Placement:
             return []
         if count <= 0:
             return [(first, first)] * len(inside)
+        # 1. What each group gains by each target word: the links to its own words, less those to other words.
         links = self.links[first:last]
         mass = np.stack([links[:, list(group)].sum(axis=1) for group in inside])  # (groups, words)
         gains = mass - UNLINKED_TO_PAIR_COST * (links.sum(axis=1) - mass) - UNLINKED_COST
         # A word that has more links to another group costs as much as one without any link to this group.
         is_best = mass.argmax(axis=0) == np.arange(len(inside))[:, None]
         gains = np.where(is_best | (mass == 0), gains, -UNLINKED_TO_PAIR_COST)
+        # 2. Windows that sentences decide are taken before all others.
         free = np.ones(count, dtype=bool)
         windows: dict[int, tuple[int, int]] = {}
         for group, (begin, stop) in whole.items():
             windows[group] = (begin - first, stop - first)
             free[begin - first : stop - first] = False
+        # 3. The group with most gain chooses first. Marks alone are no window of a group that has words.
         unknown = [group for group in range(len(inside)) if group not in windows]
         surest = sorted(unknown, key=lambda group: -float(np.clip(gains[group], 0, None).sum()))
         is_mark = np.array([_is_mark(self.tgt, word) for word in self.tgt_words[first:last]])
@@ -472,6 +482,7 @@ class _Placement:
             if window is not None:
                 windows[group] = window
                 free[slice(*window)] = False
+        # 4. A group that no target word is linked to: the place of a group of the same words, or one free word.
         for group in surest:
             twin = next((other for other in windows if inside[other] == inside[group]), None)
             if group not in windows and twin is not None:  # both in one word, which the other one has
@@ -483,8 +494,8 @@ class _Placement:
         return [(first + windows[group][0], first + windows[group][1]) for group in range(len(inside))]
 
     def _fallback(self, mass: np.ndarray, group: Sequence[int], free: np.ndarray, first: int) -> tuple[int, int]:
-        """One word: that which looks at the group most, or else the one as far from the beginning; none if all are
-        taken."""
+        """One word: the word with the most links to the group; without links, the word as far from the beginning; no
+        word if all are taken."""
         if not free.any():
             return len(free), len(free)
         allowed = np.where(free, mass, -1.0)
@@ -529,6 +540,7 @@ class _Placement:
         at, within = node.start, parent.place
         if node.codes[0].kind == "cue":
             return self._proportional(at, within)
+        # 1. At an edge of the source, or of the pair that it stands in: at the same edge of the translation.
         before = int(np.searchsorted(self.src_ends, at, side="right")) - 1  # the last word that has ended
         after = int(np.searchsorted(self.src_starts, at))
         has_before = before >= 0 and self.src_ends[before] > parent.start
@@ -537,13 +549,15 @@ class _Placement:
             return _free(within.end, taken, within)
         if not has_before and not self.src[parent.start : at].strip():
             return _free(within.start, taken, within)
+        # 2. Between two sentences: between their translations.
         if len(self.pieces) > 1 and (place := self._place_between(at)) is not None:
             return _free(place, taken, within)
+        # 3. Inside of a sentence: beside the translation of the word that it is glued to, or of the word before it.
         following = self.src[at : at + 1]
         leans_left = not self.src[at - 1 : at].isspace() and (following.isspace() or not is_letter(following))
         is_left = has_before and (leans_left or not has_after)
         linked = self._linked_to(before if is_left else after, within)
-        if linked is None:
+        if linked is None:  # no word translates its neighbour
             place = self._proportional(at, within)
         elif is_left:
             blanks = at - len(self.src[:at].rstrip())
@@ -586,9 +600,11 @@ def _best_window(gains: np.ndarray, length: int) -> tuple[int, int] | None:
     gaining = np.flatnonzero(gains > 0)
     if not len(gaining):
         return None
+    # Windows that reach further than `length` words beyond all gaining words only cost more.
     first, last = max(int(gaining[0]) - length, 0), min(int(gaining[-1]) + length + 1, len(gains))
     sums = np.concatenate([[0.0], np.cumsum(gains[first:last])])
     costs = LENGTH_RATIO_COST * np.abs(np.log(np.arange(1, last - first + 1) / length))
+    # For each begin the best end. The sum of a window is the difference of two cumulative sums.
     best, window = -np.inf, None
     for begin in range(last - first):
         stop = begin + 1 + int(np.argmax(sums[begin + 1 :] - costs[: last - first - begin]))

@@ -82,7 +82,7 @@ class _Row(NamedTuple):
 
 
 class _Wish(NamedTuple):
-    """A part, its terms, and those of them that have no place in a free translation."""
+    """A part of the source, its terms, and the terms that have no place in a free translation."""
 
     part: Segment
     terms: Sequence[TermMatch]
@@ -130,6 +130,7 @@ def with_terms(
     results = [list(of_part) for of_part in translations]
     terms = [glossary.find(part.text) for part in parts]
     missing: dict[int, Sequence[TermMatch]] = {row: terms[row] for row, part in enumerate(parts) if part.prefix}
+    # 1. Put each term into each translation, in the place of the words that stand for it.
     each = [(row, item) for row in range(len(parts)) if terms[row] and row not in missing for item in results[row]]
     sources = [parts[row].text for row, _ in each]
     written = [_written(glossary, item.text, terms[row]) for row, item in each]
@@ -137,12 +138,14 @@ def with_terms(
     placed = place_terms(translator, sources, [item.text for _, item in each], left, taken)
     placed = [_without_written(glossary, put) for put in placed]
     rescored = _rescored(translator, sources, [item for _, item in each], placed)
+    # 2. Terms may make two translations of a part equal: only the better one stays.
     unique: dict[int, dict[str, Translation]] = {}
     for (row, _), put, item in zip(each, placed, rescored, strict=True):
         missing.setdefault(row, put.without_place)  # of the best translation, which comes first
         unique.setdefault(row, {}).setdefault(item.text, item)
     for row, items in unique.items():
         results[row] = list(items.values())
+    # 3. Search again for parts that lack a term, now with the term as a constraint.
     wishes = {row: _Wish(parts[row], terms[row], lost) for row, lost in missing.items() if lost}
     for row, forced in (_searched_for(translator, wishes) if wishes else {}).items():
         left_out = Warning(WarningKind.TERM_LEFT_OUT, _named(wishes[row].missing))
@@ -153,8 +156,8 @@ def with_terms(
 def _written(
     glossary: Glossary, translation: str, terms: Sequence[TermMatch]
 ) -> tuple[Sequence[TermMatch], list[Word]]:
-    """(the terms that a translation lacks, the places of others and of pieces): all terms, of a model that has learnt
-    none."""
+    """(the terms that a translation lacks, the places of the other terms and of annotation pieces). A model that has
+    not learnt terms lacks all terms."""
     taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
     if glossary.inflections is None:
         return terms, taken
@@ -233,7 +236,8 @@ def _writable(translator: SearchTranslator, terms: Sequence[TermMatch]) -> list[
 
 
 def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Segment]) -> dict[int, list[Hypothesis]]:
-    """The hypotheses of the parts for which a search finds any: one that has none takes no other with it."""
+    """The hypotheses of each part for which the search finds one. Where the search for all parts fails, each part is
+    searched for alone."""
     try:
         return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))
     except DragomanError:
@@ -289,7 +293,7 @@ def without(text: str, term: TermMatch) -> str:
 
 
 class _Placing:
-    """The stages of one term in each of many sentences, which the model reads together."""
+    """The stages of placing one term in each of many sentences. The model reads all sentences together."""
 
     def __init__(self, translator: SearchTranslator) -> None:
         self.translator = translator
@@ -315,13 +319,15 @@ class _Placing:
                 word = self._part_of_token(row, word) if is_short and not self.has_spaces else word
                 results.append(_replaced(placed, word, term.target, self.language))
                 replaced.append(number)
+        # The words beside a new term are made to fit it, in all rows at once.
         absorbed = self._absorb([rows[number]._replace(placed=results[number]) for number in replaced])
         for number, placed in zip(replaced, self._articles(absorbed), strict=True):
             results[number] = placed
         return results
 
     def _losses(self, rows: Sequence[_Row]) -> list[list[Loss]]:
-        """The loss of each word of each translation that is in no term; none of a row that cannot be read at once."""
+        """For each row, the loss of each word outside of terms; no losses for a row that is too long to be read at
+        once."""
         pairs = [AlignedPair(row.src, row.placed.text, (), self._free_words(row.placed)) for row in rows]
         ids = {n: tokens for n, pair in enumerate(pairs) if (tokens := token_ids(self.translator, pair)) is not None}
         encode, normalize = self.translator.tokenizers.src.encode, self.translator.normalize
@@ -343,7 +349,7 @@ class _Placing:
         attention = self._attention(row, words)
         if values.max() < MIN_TERM_LOSS_NATS:
             return None if attention is None else self._attending(words, *attention)
-        # Where a model has attention, that has a say, too.
+        # Where a model has attention, the losses are weighted by it.
         best = int((values if attention is None else values * attention[0][:, attention[1]]).argmax())
         if self.has_spaces and self._is_short(words[best]):
             # A preposition may be as sure as its noun: then it is the noun beside it.
@@ -393,6 +399,7 @@ class _Placing:
         rows, work = list(rows), list(range(len(rows)))
         for _ in range(MAX_NEIGHBOURS):
             losses = self._losses([rows[number] for number in work])
+            # Translations with one neighbour less, and how much more probable each is without the term and with it.
             candidates = [
                 (number, *candidate)
                 for number, of_row in zip(work, losses, strict=True)
@@ -409,7 +416,7 @@ class _Placing:
                     best[number] = gain, placed
             for number, (_, placed) in best.items():
                 rows[number] = rows[number]._replace(placed=placed)
-            work = list(best)
+            work = list(best)  # a neighbour that goes makes the next word a neighbour
         return rows
 
     def _neighbours(self, row: _Row, losses: Sequence[Loss]) -> Iterator[tuple[bool, Placed]]:

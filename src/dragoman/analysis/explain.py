@@ -105,7 +105,7 @@ def array(values: np.ndarray | Tensor) -> dict[str, Any]:
 
 
 def _positions(model: Seq2SeqModel, length: int) -> dict[str, Any] | None:
-    """The vectors that are added to the source's embeddings, and their name; None where none are."""
+    """The vectors that are added to the source's embeddings, and their name; None if nothing is added."""
     positions = getattr(getattr(model, "src_embedding", None), "positions", None)
     if not isinstance(positions, SinusoidalPositions | LearnedPositions):
         return None

@@ -48,7 +48,7 @@ def panels_for(events: Sequence[Event]) -> list[str]:
 
 
 def panel_title(panel: str, events: Sequence[Event]) -> str:
-    """The title of a panel; that of BLEU has its tokenizer, where the run names one."""
+    """The title of a panel; the title of BLEU names its tokenizer, if the run does."""
     titles = last_event(events, "plan").get("titles") or {}
     return PANELS[panel][0].replace("BLEU", titles.get("bleu", "BLEU"))
 

@@ -79,7 +79,7 @@ def norms_text(sentences: Sequence[Sequence[str]], versions: Mapping[str, Normed
 
 
 def smoothing_text(epsilons: Sequence[float], vocab_size: int, target: int, pad: int = 0) -> str:
-    """The distribution that a model is asked for, in both forms: ours, and that of the annotated notebook."""
+    """The target distribution of label smoothing in two forms: ours, and the form of the annotated notebook."""
     head = ["form", "epsilon", *(f"token {number}" for number in range(vocab_size))]
     rows = []
     for epsilon in epsilons:

@@ -220,7 +220,7 @@ def _run_facts(
 def _nine_steps(
     config: Mapping[str, Any], plan: Event, run: Mapping[str, Any], tests: list[Event], instead: Mapping[str, str]
 ) -> list[dict[str, str]]:
-    """The facts of each step by name, of those that are known."""
+    """The known facts of each step, by name."""
     known = {**config, "plan": plan, "run": run}
     steps = [{name: _setting(known, path) for name, path in places.items()} for places in FACTS]
     dropped = plan.get("dropped") or {}

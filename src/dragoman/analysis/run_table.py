@@ -25,7 +25,7 @@ from dragoman.runs.events import METRICS, Event, best_validation, last_event, re
 MAX_FOLDER_DEPTH = 4
 """Levels of folders below the searched folder, at most."""
 LEFT_OUT = ("run_dir", "device", "workers")
-"""Settings that say nothing about the experiment."""
+"""Settings that do not change the result of an experiment."""
 SCORES = ("bleu", "chrf", "ter", "accuracy", "macro_f1", "bits_per_character", "loss")
 """Figures of a test set that have a column."""
 
@@ -129,7 +129,8 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 
 
 def table(entries: Sequence[Entry]) -> list[dict[str, Cell]]:
-    """A row for each run: facts, the settings that differ, and figures; columns that are empty for all are left out."""
+    """A row for each run: facts, the settings that differ, and figures. A column that is empty in all rows is left
+    out."""
     names = differing(entries)
     tests = sorted({name.rpartition(" ")[0] for entry in entries for name in entry.scores})
     scores = [f"{test} {score}" for test in tests for score in SCORES]  # those of no run are left out below

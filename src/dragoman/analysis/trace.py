@@ -148,7 +148,8 @@ def _model_rows(model: Seq2SeqModel, batch: Batch, label_smoothing: float, every
 
 @torch.inference_mode()
 def _map_rows(model: Seq2SeqModel, batch: Batch, every_call: bool) -> list[TraceRow]:
-    """Attention weights, computed inside of the calls above; unless `every_call`, those of one layer of each kind."""
+    """Attention weights, computed inside of the calls above: of every layer with `every_call`, else of one layer of
+    each kind."""
     rows: dict[str, TraceRow] = {}
     for name, weights in model.attention_maps(batch.src, batch.src_mask, batch.tgt_in).items():
         kind = name if every_call else f"{name.split('.')[0]} {name.split('.')[-1]}"

@@ -39,6 +39,6 @@ def adapt(
     target = output or run.with_name(run.name + "-adapted")
     result = adapted(run, read_corrections(corrections, run), target, device=device, lora=lora, steps=steps)
     if result.refusal:
-        say(f"not handed over: {result.refusal}; the model is kept in {result.run}")
+        say(f"not adopted: {result.refusal}; the model is kept in {result.run}")
         raise typer.Exit(REFUSED_EXIT_CODE)
     typer.echo(result.run)

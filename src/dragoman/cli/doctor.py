@@ -73,7 +73,7 @@ def doctor(
     if tgt is None and (collection := _collection_of(src, languages, two_columns(columns))):
         raise typer.Exit(_examine_collection(*collection, fix_to, as_json))
     if columns:
-        raise Error.MISSING_OPTION("--columns is of tables and folders")
+        raise Error.MISSING_OPTION("--columns goes with tables and folders")
     identify = _identifier(language_id)
     tests = _held_out(test_src or [], test_tgt or [])
     examinations = list(_examinations(src, tgt, *languages, tests, identify))
@@ -136,14 +136,14 @@ def _examine_collection(
 def _examinations(
     src: str, tgt: str | None, src_lang: str, tgt_lang: str, tests: list[TestSet], identify: "Identify | None"
 ) -> "Iterator[tuple[str, Examination]]":
-    """The examinations of two files, of one that holds both sides, or of a recipe's corpora by name."""
+    """The examinations, by name, of two files, of a file with both sides, or of a recipe's corpora."""
     if tgt is not None:
         languages = src_lang or language_of_file(src), tgt_lang or language_of_file(tgt)
         yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)
     elif (single := source_of_file(src, src_lang, tgt_lang)) is not None:
         yield "", Examination(single, src_lang, tgt_lang, tests, identify)
     elif src_lang or tgt_lang:
-        raise Error.CONFLICT("--src-lang and --tgt-lang: of two files; a recipe says its own (corpus.src_lang)")
+        raise Error.CONFLICT("--src-lang and --tgt-lang go with two files; a recipe has its own (corpus.src_lang)")
     else:
         yield from _of_recipe(src, tests, identify)
 

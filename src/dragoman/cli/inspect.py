@@ -478,7 +478,7 @@ def _as_trained(run: Path, which: str = "best") -> Any:
 
 def _model(run_or_recipe: Path, overrides: list[str]) -> Any:
     if not run_or_recipe.is_dir():
-        say("a recipe's data decide how many words and labels there are; here: as many words as may be, and two labels")
+        say("the numbers of words and labels depend on the data; shown here: the largest vocabulary, and two labels")
         return recipes.job(recipes.load(run_or_recipe, overrides)).build_untrained()
     if overrides:
         raise Error.CONFLICT(f"a run is what it is; changes ({overrides[0]}) go with a recipe", file=run_or_recipe)

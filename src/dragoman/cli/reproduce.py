@@ -38,5 +38,5 @@ def reproduce(
         typer.echo(line)
     typer.echo(f"{reproduction.run} and {reproduction.again}: {SAID[reproduction.verdict]}")
     if reproduction.verdict in ("scores", "differs") and reproduction.environment:
-        typer.echo("not as then: " + "; ".join(reproduction.environment))
+        typer.echo("changed since then: " + "; ".join(reproduction.environment))
     raise typer.Exit(EXIT_CODES[reproduction.verdict])

@@ -183,7 +183,8 @@ def in_folder(folder: Path) -> list[Path]:
 
 
 def other_language(pair: tuple[str, str]) -> str:
-    """The language of a pair that is not English. Raises DragomanError where both are, or none."""
+    """The other language of a pair with English. Raises DragomanError where both languages are English, or neither
+    is."""
     others = [code for code in pair if language_of(code) != "en"]
     if len(others) != 1:
         raise Error.UNSUPPORTED(
@@ -213,7 +214,8 @@ class Unpacked(NamedTuple):
 
 
 def unpack(paths: Sequence[Path], pair: tuple[str, str], folder: Path) -> Unpacked:
-    """Write what packages have in both languages of a pair to FOLDER/files, which is made anew, and FOLDER/licences."""
+    """Write the texts that packages have in both languages to FOLDER/files, which is made anew, and their licences to
+    FOLDER/licences."""
     language = other_language(pair)
     unfinished = {name: folder / f"{name}.tmp" for name in (FILES, LICENCES)}
     with writing(folder):

@@ -123,7 +123,7 @@ def _shortened(tag: Tag) -> str:
 
 
 def _paragraph(markup: str) -> Paragraph:
-    """A paragraph of one line. Pairs with nothing in them are left out, and spans that say nothing."""
+    """A paragraph of one line, without empty pairs and without spans that carry no information."""
     for _ in range(4):
         markup = re.sub(r"<(\w+)(?: [^<>]*)?></\1>", "", markup)
     markup = in_one_line(_without_bare_spans(markup))

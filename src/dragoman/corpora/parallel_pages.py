@@ -77,7 +77,7 @@ _ROFF = re.compile(
 
 
 def roff(text: str) -> list[Block]:
-    """The blocks of a manual page that uses the macros `man`; none of one in `mdoc`."""
+    """The blocks of a manual page with the macros `man`; no blocks for a page with the macros `mdoc`."""
     reader = _Roff()
     if not re.search(r"^\.(?:Dd|Sh)\b", text, re.MULTILINE):
         for line in re.sub(r"\\\n", "", text).split("\n"):
@@ -151,7 +151,7 @@ def _arguments(rest: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """A text without escapes; a blank where some are left, which stands for a text that is not to be read."""
+    """A text without escapes; a single blank for a text with unknown escapes, which is not to be used."""
     unknown = False
 
     def char(match: re.Match[str]) -> str:

@@ -127,7 +127,7 @@ class CorpusInContext(IdCorpus):
 
 
 def _previous(where: IntArray) -> IntArray:
-    """The row of the sentence before that of each row; -1 for none."""
+    """For each row, the row of the sentence before; -1 for a sentence without one."""
     order = np.argsort(where, kind="stable")
     ordered = where[order]
     nearest = np.searchsorted(ordered, where - 1).clip(max=len(where) - 1)

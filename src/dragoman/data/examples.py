@@ -64,7 +64,7 @@ class ImageCorpus:
     valid: Annotated[IdxSource | HeldOutSource, by_type] = Field(default_factory=HeldOutSource)  #: Validation images.
     test: dict[str, IdxSource] = field(default_factory=dict)  #: Test sets by name, scored after training.
     label_names: dict[str, str] = field(default_factory=dict)
-    """Names for the labels of the files, which are numbers."""
+    """Names for the labels, which are numbers in the files."""
     augment: AugmentConfig | None = Field(default_factory=AugmentConfig)
 
 

@@ -22,8 +22,8 @@ MASK = "<mask>"
 
 @settings
 class MaskingConfig:
-    """Which tokens are hidden. Of those that are to be guessed most are hidden, some are shown as they are and some
-    are another token, so that the model cannot know which it is asked for."""
+    """Which tokens the model has to guess. Most of these are hidden, some are shown as they are, and some are replaced
+    by another token, so that the model cannot know which tokens it has to guess."""
 
     share: float = Field(default=0.15, gt=0, le=0.9)  #: Share of the tokens that are to be guessed.
     hidden: float = Field(default=0.8, ge=0, le=1)  #: Share of those that are hidden.

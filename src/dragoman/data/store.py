@@ -172,9 +172,8 @@ class _Read:
 
 
 class Lengths:
-    """The length of each of very many rows, made of a file of offsets as it is asked for.
-
-    The file is read, not mapped: whoever walks through all of it would have all of it in memory.
+    """The lengths of very many rows, computed from a file of offsets on demand. The file is read, not mapped: after a
+    walk through a mapped file all of it would be in memory.
     """
 
     def __init__(self, offsets: Path) -> None:
@@ -337,11 +336,11 @@ class _Building:
 
     @property
     def read(self) -> int:
-        """The pairs that are done, those that were dropped among them."""
+        """The number of pairs that are done, including dropped pairs."""
         return self.kept + self.dropped.total()
 
     def _goes_on(self) -> bool:
-        """Take up what a call that was killed has left, if it was of the same pairs and is all there."""
+        """Go on with the files of a call that was killed, if it stored the same pairs and its files are whole."""
         try:
             note = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
             sizes = {name: int(note["sizes"][name]) for name in FILES}

@@ -66,8 +66,8 @@ class DecodingConfig:
     """With `likely` and `full`: finished hypotheses for each one of the beam (Kasai et al. 2022, "A Call for Clarity in
     Beam Search")."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=1000.0)
-    """Beta of `coverage.py`; 0: none. It ranks the `beam_size` finished hypotheses that are best without it, and none
-    that are drawn."""
+    """Beta of `coverage.py`; 0: no coverage penalty. It reranks the `beam_size` best finished hypotheses; drawn samples
+    are not reranked."""
     diversity: float = Field(default=0.0, ge=0.0, le=1e6)
     """Of a beam, so that the n best differ more: what a continuation loses in rank (nats) for each better one of the
     same prefix."""

@@ -271,7 +271,7 @@ def as_finished(beams: Beams, divisor: Float[Tensor, ""], n_best: int) -> Finish
 def collect(
     results: list[list[Hypothesis]], closing: list[tuple[int, int]], finished: Finished, unfinished: Finished
 ) -> None:
-    """Write down the hypotheses of the sentences that are done; one copy from the device for all of them."""
+    """Collect the hypotheses of the sentences that are done, by one copy from the device for all of them."""
     rows = torch.tensor([slot for slot, _ in closing], device=finished.scores.device)
     # Finished ones, where there are any, take the place of unfinished ones.
     for source, cut in ((unfinished, True), (finished, False)):

@@ -44,7 +44,7 @@ Terms = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class ConstraintState:
-    """Which terms a hypothesis has written, and which one it is in the middle of."""
+    """The terms that a hypothesis has written, and the term that it is in the middle of."""
 
     terms: Terms
     ids: tuple[int, ...] = ()
@@ -113,14 +113,14 @@ def _read(terms: Terms, ids: tuple[int, ...]) -> ConstraintState:
 
 
 def _begun(terms: Sequence[tuple[int, ...]], ids: tuple[int, ...], free: int) -> int:
-    """The number of tokens at the end of a text, `free` ones at most, that begin one of the terms."""
+    """The number of tokens at the end of a text that begin a term; at most `free` tokens count."""
     longest = min(max(map(len, terms), default=1) - 1, free)
     tails = (ids[len(ids) - place :] for place in range(longest, 0, -1))
     return next((len(tail) for tail in tails if any(term[: len(tail)] == tail for term in terms)), 0)
 
 
 class Prefix(NamedTuple):
-    """A hypothesis that goes on, one token longer than the one that stood at `place` before."""
+    """The continuation by one token of the hypothesis at `place`."""
 
     log_prob: float
     place: int

@@ -40,7 +40,7 @@ def tempered(logits: Float[Tensor, "rows vocab"], temperature: float) -> Float[T
 
 
 def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "rows vocab"]:
-    """The k likeliest tokens of each row; of equal ones those with the smaller ids.
+    """The k likeliest tokens of each row; of equally likely tokens, the tokens with smaller ids.
 
     >>> keep_top_k(torch.tensor([[1.0, 3.0, 2.0, 3.0]]), 2)
     tensor([[-inf, 3., -inf, 3.]])
@@ -75,7 +75,7 @@ def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "
 def _in_nucleus(
     logits: Float[Tensor, "rows tokens"], probs: Float[Tensor, "rows tokens"], p: float
 ) -> Bool[Tensor, "rows tokens"]:
-    """Which of these tokens, in the order of their ids, are in the nucleus. All that is likelier is among them."""
+    """Which of these tokens, in the order of their ids, are in the nucleus. Every likelier token must be among them."""
     order = logits.sort(dim=-1, descending=True, stable=True).indices
     ordered = probs.gather(1, order)
     return torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, ordered.cumsum(dim=-1) - ordered < p)

@@ -93,7 +93,7 @@ class Assembly:
     splits: dict[str, list[Row]]
     files: list[FileRecord]
     left_out: list[tuple[Row, str]] = field(default_factory=list)
-    """The pairs that are not in it, with the reason."""
+    """The pairs that were left out, with the reason."""
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     """The first sources with several translations: the one that was kept, and the others."""
     conflicting: int = 0
@@ -102,7 +102,7 @@ class Assembly:
     diagnosis: Diagnosis | None = None
 
     def leave_out(self, row: Row, reason: str) -> None:
-        """Count a pair among those of its file that are left out for a reason."""
+        """Count a pair that is left out, by its file and the reason."""
         self.files[row.file].fates[reason] += 1
         self.left_out.append((row, reason))
 
@@ -435,7 +435,7 @@ def near_key(text: str) -> str:
 
 
 def _without_copies(rows: list[Row], assembly: Assembly) -> list[Row]:
-    """The first row of those that are equal but for case, punctuation and numbers, on both sides."""
+    """The first row of each group of rows whose both sides differ in nothing but case, punctuation and numbers."""
     seen: set[int] = set()
     kept = []
     for row in rows:
@@ -507,7 +507,8 @@ def _split(rows: list[Row], config: CollectionConfig, assembly: Assembly) -> Non
 
 
 def _documents_held_out(sizes: Counter[str], held_out: int) -> dict[str, str] | None:
-    """The split of each document that is held out; None where documents are too few or too large for that."""
+    """The split (validation or test) of each held-out document; None where documents are too few or too large to hold
+    any out."""
     by_hash = sorted((document for document in sizes if sizes[document] <= held_out), key=hash64)
     held: dict[str, str] = {}
     for split in SPLITS[1:]:
@@ -539,7 +540,7 @@ def _new(rows: list[Row], taken: set[str], assembly: Assembly, held_out: int) ->
 
 
 def _without_leaks(splits: dict[str, list[Row]], assembly: Assembly) -> list[Row]:
-    """The training rows without those that are nearly in validation or test."""
+    """The training rows without near-duplicates of validation and test rows."""
     held = list(itertools.chain(splits["valid"], splits["test"]))
     leakage = Leakage(row.src for row in held), Leakage(row.tgt for row in held)
     kept = []

@@ -131,7 +131,7 @@ Reader = tuple[FileRecord, Languages, Callable[[], Iterable[Entry]] | None]
 
 
 def _readers(paths: dict[str, Path], languages: Languages, config: CollectionConfig) -> list[Reader]:
-    """A reader for each file or pair of files, None for those that are not read."""
+    """A reader for each file or pair of files; None for a file that is not read."""
     pairs = _pairs(paths, languages)
     of_pairs = {name for pair in pairs.values() for name in pair}
     copies = _copies({name: path for name, path in paths.items() if name not in of_pairs})
@@ -158,7 +158,7 @@ def _readers(paths: dict[str, Path], languages: Languages, config: CollectionCon
 
 
 def _copies(paths: dict[str, Path]) -> dict[str, str]:
-    """The files that have the same bytes as an earlier one, with the name of that."""
+    """Each file with the same bytes as an earlier file, and the name of the earlier file."""
     by_size: defaultdict[int, list[str]] = defaultdict(list)
     for name, path in paths.items():
         by_size[path.stat().st_size].append(name)
@@ -202,7 +202,7 @@ _BARE = re.compile(r"(?<![^/._-])[A-Za-z]{2,12}(?:@[a-z]+)?(?![^/._-])")
 
 
 def _pairs(paths: Iterable[str], languages: Languages) -> dict[str, tuple[str, str]]:
-    """(source, target) of each two files of which one is the translation of the other, by the first of their names."""
+    """(source, target) of each two files that translate each other, by the first of their names."""
     apart = "en" in map(language_of, languages)  # a catalogue holds English and one language
     names = [
         name for name in paths if kind_of(name) not in (_CATALOGUES if apart else ()) and kind_of(name) not in ALONE
@@ -275,9 +275,8 @@ def _bare(key: str) -> list[str]:
 
 
 def _turned(entries: list[Entry], codes: Languages, record: FileRecord, languages: Languages) -> list[Entry]:
-    """The entries from source to target: a catalogue from English serves for both directions.
-
-    Those of other languages are counted. Raises DragomanError for a file that has no others.
+    """The entries from source to target: a catalogue from English serves for both directions. Entries in other
+    languages are counted. Raises DragomanError for a file with entries in other languages only.
     """
     turned: list[Entry] = []
     others: Counter[Languages] = Counter()
@@ -303,7 +302,7 @@ def _turned(entries: list[Entry], codes: Languages, record: FileRecord, language
 def _languages_of_name(name: str, languages: Languages) -> Languages:
     """The languages of a catalogue by its name: `po/fr.po`, `fr/LC_MESSAGES/app.mo`, `app.fr.po`.
 
-    Without one in it: from English, where that is one of those that are wanted.
+    A name without a language: from English, if English is one of the two languages.
     """
     path = Path(name.removesuffix(".gz"))
     if len(path.parts) > 2 and path.parts[-2] == "LC_MESSAGES":
@@ -379,7 +378,7 @@ _READERS: dict[str, Any] = {
 
 
 def _twins(src: Path, tgt: Path, languages: Languages) -> Iterator[Entry]:
-    """The pairs of two files of which one is the translation of the other."""
+    """The pairs of two files that translate each other."""
     kind = kind_of(src)
     if kind in _CATALOGUES:
         yield from _through_english(src, tgt, languages)
@@ -430,7 +429,8 @@ def _by_name(src: Sequence[CodedText], tgt: Sequence[CodedText]) -> Iterator[Ent
 
 
 def _names(texts: Sequence[CodedText]) -> list[tuple[str, int]]:
-    """The name of each text without its line, and the number of those that have it already: lists have one name."""
+    """The name of each text without its line, and how many texts before it have the same name: all items of a list have
+    one name."""
     times: Counter[str] = Counter()
     names = []
     for where, *_ in texts:

@@ -158,7 +158,7 @@ class Examination:
         """The usual log ratio of lengths, and the tolerated distance from it."""
         self.languages = Counter[str](), Counter[str]()
         self.foreign: tuple[set[int], set[int]] = set(), set()
-        """Numbers of the lines of each side that are in another language, as far as it is compared."""
+        """The numbers of the lines in a wrong language, for each side; only compared lines are looked at."""
         self.texts = [0, 0]  # lines of each side that are not blank
 
     def run(self) -> Diagnosis:
@@ -363,7 +363,7 @@ class Examination:
 
 
 def _chinese(code: str) -> str | None:
-    """The script of Chinese, where a code says which one."""
+    """The script of Chinese that a code names."""
     _, script, region, *_ = parsed(code)
     return script_of(code) if is_chinese(code) and (script or region) else None
 

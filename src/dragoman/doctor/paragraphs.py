@@ -13,7 +13,8 @@ import numpy as np
 from dragoman.pipeline.sentence_pairs import LENGTH_VARIANCE_PER_CHAR
 
 PENALTIES = {(1, 1): 0.0, (1, 0): 4.5, (0, 1): 4.5, (2, 1): 2.3, (1, 2): 2.3}
-"""-log of how much rarer a step is than one beside one (Gale and Church 1993, table 5)."""
+"""-log of how much rarer each kind of step is than a step of one paragraph on both sides (Gale and Church 1993, table
+5)."""
 BAND_PARAGRAPHS = 200
 """Paragraphs that a text may be away from its share of the document."""
 
@@ -24,7 +25,7 @@ def aligned(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[int, int]]
 
 
 def _by_length(src: Sequence[str], tgt: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The numbers of the paragraphs that stand one beside one on the cheapest way through both documents."""
+    """The pairs of paragraphs that the cheapest way through both documents matches one to one."""
     rows, columns = len(src), len(tgt)
     if not rows or not columns:
         return

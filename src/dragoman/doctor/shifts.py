@@ -102,6 +102,8 @@ class Shifts:
 
     def _settle(self, count: int, *, last: bool, complete: bool = True) -> None:
         """Settle the offsets of the next `count` source lines."""
+        # 1. How much each pair of lines looks like a translation, at each offset. Lines beyond `count` are read too,
+        # as a shift near the end of the chunk is seen by the lines behind it.
         num_lines = len(self.src) if last else count + HELD_BACK_LINES
         src, tgt = self.src[:num_lines], self.tgt[: num_lines + 2 * self.max_offset + (self.done - self.tgt_first)]
         if self.learnt is None:
@@ -109,13 +111,15 @@ class Shifts:
         sides = _side(src, self.learnt.src_vocabulary), _side(tgt, self.learnt.tgt_vocabulary)
         features = _Features(*sides, self.done - self.tgt_first, self.learnt.lexicon)
         evidence = features.evidence(self.learnt.tables, self.max_offset)
-        # At the very end both sides must end together: nothing else would explain all of their lines.
+        # 2. The most probable path. At the very end both sides must end together: nothing else would explain all lines.
         end = self.tgt_first + len(self.tgt) - self.done - len(self.src) if last and complete else None
         path = _viterbi(features.novelty * evidence, self.state, end, self.max_offset)[:count]
         self.log_evidence += float(np.append(evidence, np.zeros((num_lines, 1)), axis=1)[np.arange(count), path].sum())
+        # 3. A new segment wherever the path changes its offset.
         for line in [0, *(np.flatnonzero(np.diff(path)) + 1).tolist()]:
             lost = path[line] == 2 * self.max_offset + 1
             self.segments.append((self.done + line, None if lost else int(path[line]) - self.max_offset))
+        # 4. Forget settled lines. Target lines stay as long as a source line may still stand opposite them.
         self.state = int(path[-1])
         del self.src[:count]
         self.done += count
@@ -286,14 +290,16 @@ class _Learnt:
 
 def _learn(src: Sequence[str], tgt: Sequence[str], max_offset: int) -> _Learnt:
     """Learn lexicon and tables from a first chunk, in turns with the path."""
+    # As in expectation maximisation: a path gives tables and a lexicon, and these give a better path.
     sides = _side(src), _side(tgt)
     path = _path_by_length(sides[0].lengths, sides[1].lengths, max_offset)
     lexicon = _empty_lexicon(len(sides[0].vocabulary))
     for round in range(LEARNING_ROUNDS):
         features = _Features(*sides, 0, lexicon)
-        tables = features.tables(path, num_learnt=3 if round == 0 else 4)
+        tables = features.tables(path, num_learnt=3 if round == 0 else 4)  # the fourth feature needs a lexicon
         evidence = features.novelty * features.evidence(tables, max_offset)
         states = _viterbi(evidence, None, len(tgt) - len(src), max_offset)
+        # A line without a translation keeps its old offset: the lexicon needs an offset for each line.
         path = np.where(states == 2 * max_offset + 1, path, states - max_offset)
         lexicon = _lexicon(*sides, path)
     tables = _Features(*sides, 0, lexicon).tables(path, num_learnt=4)
@@ -324,6 +330,7 @@ def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
     """The target words that each source word meets far more often than by chance."""
     src_words, tgt_words = len(src.vocabulary), len(tgt.vocabulary)
     translations, weights = _empty_lexicon(src_words)
+    # 1. Count how often each pair of words meets in lines that correspond; a pair of words is one number.
     pairs: list[Array] = []
     src_count, tgt_count = np.zeros(src_words), np.zeros(tgt_words)
     for words, place in zip(src.words, (np.arange(len(path)) + path).tolist(), strict=True):
@@ -341,6 +348,7 @@ def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
     dice = 2 * meetings / (src_count[mine] + tgt_count[others])
     # How much more often they meet than by chance; one meeting is left out, which may be that of the line in question.
     weight = np.log(np.maximum(meetings - 1, 0.5) * len(pairs) / (src_count[mine] * tgt_count[others]))
+    # 2. Keep the TRANSLATIONS target words of each source word with the greatest Dice coefficient.
     good = weight > 0.5
     order = np.lexsort((-dice[good], mine[good]))
     mine, others, weight = mine[good][order], others[good][order], weight[good][order]
@@ -348,6 +356,7 @@ def _lexicon(src: Side, tgt: Side, path: Array) -> Lexicon:
     kept = rank < MAX_TRANSLATIONS
     translations[mine[kept], rank[kept]] = others[kept]
     weights[mine[kept], rank[kept]] = weight[kept]
+    # 3. The surest translation comes first.
     best = np.argsort(-weights, axis=1, kind="stable")
     return np.take_along_axis(translations, best, axis=1), np.take_along_axis(weights, best, axis=1)
 
@@ -372,6 +381,7 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
     stay = np.arange(states)
     for line in range(count):
         if line:
+            # A change costs the same from every state, so only the best state is worth leaving.
             best = int(score.argmax())
             moved = score[best] + enter
             switch = moved > score
@@ -380,6 +390,7 @@ def _viterbi(evidence: Array, begin: int | None, end: int | None, max_offset: in
         score = score + np.append(evidence[line], LOST_LINE_LOG_PROB)
     if end is not None and abs(end) <= max_offset:
         score += np.where(stay == end + max_offset, 0.0, SWITCH_LOG_PROB)
+    # Back from the best last state, along the states that were come from.
     path = np.zeros(count, dtype=np.int64)
     path[-1] = int(score.argmax())
     for line in range(count - 1, 0, -1):

@@ -87,7 +87,7 @@ class SystemComparison:
 
     @property
     def verdict(self) -> str:
-        """Of the last word for a script: worse if one is worse, better if all are better, else undecided."""
+        """The verdict for a script: worse if one pair is worse, better if all pairs are better, else undecided."""
         verdicts = {pair.verdict for pair in self.pairs}
         return "worse" if "worse" in verdicts else "better" if verdicts == {"better"} else "undecided"
 

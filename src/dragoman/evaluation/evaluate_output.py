@@ -36,7 +36,7 @@ class EvaluationOptions:
     def build_metrics(
         self, tgt_lang: str, *, tokenize: str = "auto", lowercase: bool = False, system: str = ""
     ) -> list[Metric]:
-        """The metrics. Raises DragomanError for one that is not known or lacks a package: before the long work."""
+        """The metrics. Raises DragomanError for an unknown metric or a missing package, before the long work begins."""
         names = self.metrics or USUAL
         metrics = [any_metric(text, tgt_lang, system=system, tokenize=tokenize, lowercase=lowercase) for text in names]
         titles = [metric.name for metric in metrics]

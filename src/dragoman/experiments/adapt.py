@@ -25,7 +25,7 @@ from dragoman.tasks.fine_tuning import Course, fine_tuning_recipe, sample
 from dragoman.text.corpus import FilesSource
 
 MIN_CORRECTIONS = 8
-"""Corrections that are worth a training."""
+"""The least number of corrections that is worth a training."""
 MIN_CORRECTIONS_TO_HOLD_OUT = 40
 """Corrections from which on every fifth is held out: whether others than those that were learnt get better."""
 COURSE = Course(epochs=3, steps=(60, 2000), validations=3, most_times=8, others=2, whole=True, rate=0.1)
@@ -81,10 +81,10 @@ def adapt(
         general, validation = general[len(general) // 5 :], general[: len(general) // 5]
     if not validation:
         raise Error.MISSING_CORPUS(
-            "neither its training nor its validation text is here any more: nothing to compare on", file=old
+            "its training text and its validation text are both gone: there is nothing to compare on", file=old
         )
     if not general:
-        say(f"{old}: its training text is not here any more: corrections alone are learnt, and more is forgotten")
+        say(f"{old}: its training text is gone: only corrections are learnt, and more of the rest is forgotten")
     building = output.with_name(output.name + ".building")
     others = {src for src, _ in held}
     own = [pair for pair in with_sentences(learnt, (corpus.src_lang, corpus.tgt_lang)) if pair[0] not in others]
@@ -131,7 +131,7 @@ def _trained(
         atomic_io.remove(building)
         result = recipes.run(settings, report=write_report)
     if result.outcome.reason == "interrupted" or not checkpoint.list_checkpoints(building):
-        raise Error.INTERRUPTED("stopped: nothing is handed over")
+        raise Error.INTERRUPTED("stopped: no new run is adopted")
     return settings.training.max_steps
 
 
@@ -172,7 +172,7 @@ class _Given(NamedTuple):
         return self._named(f"dragoman adapt RUN FILE --steps {steps}")
 
     def for_few(self) -> str:
-        """The way for corrections that are too few to learn from."""
+        """Adapt to corrections that are too few to train on."""
         made = "few are better looked up: dragoman datastore RUN FILE -o RUN/corrections"
         return self._named(f"{made}, then " + "dragoman translate RUN --datastore RUN/corrections")
 

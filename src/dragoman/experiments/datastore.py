@@ -55,7 +55,7 @@ def make_datastore(
         say(f"choosing the mixture by {len(tuning):,} validation pairs")
         store = tuned(store, translator.model, tuning)
     elif given is not None:
-        raise Error.CONFLICT("`src` and `tgt`: not with corrections", "make a datastore of either")
+        raise Error.CONFLICT("`src` and `tgt` do not go with corrections", "make a datastore of either")
     else:
         languages = recipe.corpus.src_lang, recipe.corpus.tgt_lang
         groups = [

@@ -122,7 +122,7 @@ def evaluate(
 
 
 def _sets(chosen: Options) -> dict[str, Any]:
-    """The sets that are scored: files, or one that sacreBLEU has fetched, by its name and its pair of languages."""
+    """The sets that are scored: files, or a test set that sacreBLEU fetches by its name and its pair of languages."""
     sources, references, names = list(chosen.src), list(chosen.ref), list(chosen.name)
     languages, name, pair = (chosen.src_lang, chosen.tgt_lang), chosen.test_set, chosen.language_pair
     if name and pair and not (sources or references):

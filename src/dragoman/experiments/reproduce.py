@@ -34,9 +34,9 @@ class Reproduction:
     environment: list[str]
     """Differences of this machine, known before anything was computed."""
     checkpoints: dict[str, bool]
-    """Each checkpoint that both have: whether all of its bytes are equal."""
+    """For each checkpoint that both runs have, whether all of its bytes are equal."""
     differences: list[str] = field(default_factory=list)
-    """Figures that differ: which, then and now."""
+    """Figures that differ: name, old value, new value."""
 
 
 def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction:
@@ -50,16 +50,16 @@ def reproduce(run: Path, again: Path, device: str | None = None) -> Reproduction
     start = last_event(events, "start")
     if checkpoint.is_mean(run) or not start:
         raise Error.UNSUPPORTED(
-            "was not trained from a recipe (it is a mean, or imported): there is nothing to repeat", file=run
+            "was not trained from a recipe (it is a mean, or imported): there is nothing to reproduce", file=run
         )
     if not checkpoint.list_checkpoints(run):
         raise Error.NO_CHECKPOINT("has no checkpoint to compare with", "train it first", file=run)
     _require_same_corpus(run, recipe)
     environment = _environment(start, recipe)
     for line in environment:
-        say(f"not as then: {line}")
+        say(f"changed since then: {line}")
     if not environment:
-        say("machine, versions and corpus are as they were")
+        say("machine, versions and corpus are the same as then")
     training = recipe.training
     chosen = pick_device(device or recipe.device)
     if (
@@ -88,14 +88,12 @@ def _compared(run: Path, again: Path, environment: list[str]) -> Reproduction:
 
 def _require_same_corpus(run: Path, recipe: Any) -> None:
     if not (run / IDENTITY).exists():
-        raise Error.UNSUPPORTED(
-            "does not say what it was trained on (no identity.json): it cannot be done again", file=run
-        )
+        raise Error.UNSUPPORTED("has no record of its training text (identity.json): it cannot be reproduced", file=run)
     then, now = read_json(run / IDENTITY, dict), recipes.job(recipe).identity()
     if other := [key for key, digest in then.items() if now.get(key) != digest]:
         raise Error.CHANGED(
-            f"{', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than then, or is another file",
-            "put the text back that it was trained on",
+            f"{', '.join(other)} {'has' if len(other) == 1 else 'have'} other content than at the time of the training",
+            "put back the text that it was trained on",
             file=run,
         )
 

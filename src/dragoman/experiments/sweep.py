@@ -108,7 +108,7 @@ def sweep(recipe: Path, changes: Sequence[str], folder: Path, seconds: float | N
 
 
 def _grid(changes: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """(settings with one value, values by name of those with several).
+    """(settings with one value, the values of each setting with several).
 
     >>> _grid(["a=1", "b=x,y", "seed=1..3", "c=[1,2]"])
     (['a=1', 'c=[1,2]'], {'b': ['x', 'y'], 'seed': ['1', '2', '3']})

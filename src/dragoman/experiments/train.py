@@ -89,7 +89,7 @@ class Options:
             recipe is not None or not self.init_from
         ):
             raise Error.CONFLICT(
-                "`mix` and `general_src` are of `init_from` with `src` and `tgt`; a recipe names its own mixture"
+                "`mix` and `general_src` go with `init_from`, `src` and `tgt`; a recipe names its own mixture"
             )
         if self.general_tgt and not self.general_src:
             raise Error.MISSING_OPTION("`general_tgt` needs `general_src`, the text that it translates")
@@ -101,7 +101,7 @@ class Options:
                 hint = "such as `src_lang` en `tgt_lang` fr"
                 raise Error.MISSING_OPTION("`files` needs `src_lang` and `tgt_lang`", hint)
         elif corpus is None and (self.columns or any(self.languages)):
-            raise Error.MISSING_OPTION("`src_lang`, `tgt_lang` and `columns` are of `files`")
+            raise Error.MISSING_OPTION("`src_lang`, `tgt_lang` and `columns` go with `files`")
         if recipe is not None and any((self.src, self.tgt, self.valid_src, self.valid_tgt)):
             raise Error.MISSING_OPTION(
                 "give a recipe, or `src` and `tgt`; a recipe names its own corpora (corpus.train.src=...)"
@@ -257,7 +257,7 @@ class Training:
 
     @property
     def step(self) -> int:
-        """Steps that are done, those before a resume among them."""
+        """Number of steps that are done, including the steps before a resume."""
         return 0 if self._trainer is None else self._trainer.step
 
     @property

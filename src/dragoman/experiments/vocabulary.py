@@ -42,7 +42,7 @@ from dragoman.text.tokenizers.whitespace import WhitespaceTokenizer
 Growing = SentencePieceTokenizer | CasedTokenizer | SubwordNmtTokenizer
 """Tokenizers that get new entries, and lose none."""
 MeanRows = list[list[int]]
-"""Of each new entry the old ones that its weights are the mean of; of one that was kept that one alone."""
+"""For each new entry, the old entries whose mean initialises it; a kept entry has only itself."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Changes:
     """The vocabulary that a run is to have."""
 
     text: Sequence[Path] = ()
-    """Files, of either language, whose pieces are kept; none: all are."""
+    """Files, of either language, whose pieces are kept; without files all pieces are kept."""
     symbols: Sequence[str] = ()
     """New entries, each a piece of its own wherever a text has it."""
     languages: Mapping[str, str] | None = None
@@ -159,8 +159,8 @@ def _spelt(side: Tokenizer, symbol: str) -> list[int]:
 
 
 def _kept(pair: TokenizerPair, text: Sequence[Path], normalize: str) -> list[list[int]]:
-    """The ids that stay, of each different tokenizer: those of the text, of tags, and of all that may spell the rest of
-    a language (single bytes, letters of ASCII)."""
+    """The ids that stay, for each different tokenizer: the ids of the text, of tags, and of pieces that can spell the
+    rest of a language (single bytes, letters of ASCII)."""
     sides = [pair.src] if pair.src is pair.tgt else [pair.src, pair.tgt]
     if not text:
         return [list(range(side.vocab_size)) for side in sides]

@@ -38,7 +38,7 @@ from dragoman.version import __version__
 __all__ = ["ENGINES", "TARGETS", "Engine", "engine", "export", "target"]
 
 UNFINISHED = ".unfinished"
-"""A file in a folder that is being written: it says by whom."""
+"""A file in a folder that is being written; it names the process that writes."""
 
 MAX_COMPARED_SENTENCES = 1000
 """Held-out sentences that an export is compared on, at most."""

@@ -38,7 +38,7 @@ CONFIG, REGISTRY = "config.yml", "registry.json"
 PACKAGE = "DRAGOMAN_BERGAMOT"
 """Environment variable: the folder of the npm package `@browsermt/bergamot-translator`."""
 NEVER_BIAS = -100.0
-"""The bias of an entry that is never said."""
+"""The output bias of an entry that is never generated."""
 MAX_BYTES = 16 * 2**30
 INNER_MULTIPLE, OUTER_MULTIPLE = 64, 8
 """Sizes that 8-bit products have to be a multiple of: what is summed over, and what comes out."""
@@ -255,4 +255,4 @@ global.Module = {
 };
 eval.call(global, fs.readFileSync(worker + '.js', 'utf8'));
 """
-"""The script that node runs: texts of one length together, each as one sentence."""
+"""The script that node runs. It translates texts of one length together, each as one sentence."""

@@ -276,7 +276,8 @@ def _array(values: Tensor) -> np.ndarray:
 
 
 def load(folder: Path, translator: SearchTranslator, *, threads: int | None = None) -> SearchTranslator:
-    """`translator`, searched by the export with its settings. Raises DragomanError for those it cannot follow.
+    """`translator`, searched by the export with the translator's settings. Raises DragomanError for settings that the
+    export cannot follow.
 
     `threads`: those of a CPU; None: PyTorch's.
     """

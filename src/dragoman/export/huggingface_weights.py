@@ -131,7 +131,7 @@ class MappedParameter(NamedTuple):
     name: str
     ours: Tensor
     path: tuple[int, ...]
-    """The dimensions of it that lie on the residual path, whose order may be another one there."""
+    """The dimensions of a weight that lie on the residual path, whose order may differ in Hugging Face's layout."""
 
     def there(self, order: Tensor) -> Tensor:
         """Ours in the order of theirs: their dimension number i is our number `order[i]`."""
@@ -156,8 +156,8 @@ def parts(model: Transformer) -> Iterator[MappedParameter]:
 
 
 def reads_residual(name: str) -> bool:
-    """True for a projection from the residual path, which has it in its columns; one onto it has it in its rows, as a
-    norm in its numbers."""
+    """True for a projection that reads the residual path, which is then its columns. A projection that writes to the
+    path has it in its rows, and a norm in its only dimension."""
     return name.endswith(("q_proj", "k_proj", "v_proj", "fc1"))
 
 

@@ -45,7 +45,7 @@ PYTHON = "DRAGOMAN_MARIAN"
 NEVER_BIAS = -50.0
 """A bias below which an entry has no part in the normaliser in float32."""
 FOLLOWED = ("beam_size", "length_penalty", "max_length_ratio", "n_best", "ban_unk", "word_penalty")
-"""The settings of a search that are followed; any other one must be left at its default."""
+"""The search settings that are followed; all other search settings must have their defaults."""
 
 
 # -- what can be exported ------------------------------------------------------------------------------------------

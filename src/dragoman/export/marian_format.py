@@ -136,8 +136,8 @@ def _is_embedding(name: str) -> bool:
 
 
 def read_bin(path: Path) -> tuple[dict[str, "np.ndarray | Quantised"], dict[str, Any]]:
-    """(matrices by name, the options of the model), as `write_bin` has them. Raises DragomanError for a damaged file
-    and for one with types that are made for one processor."""
+    """(matrices by name, the options of the model), as `write_bin` takes them. Raises DragomanError for a damaged file,
+    and for a file with types that are made for one kind of processor."""
     data = read_bytes(path, MAX_BYTES)
     try:
         items = _parsed(data)

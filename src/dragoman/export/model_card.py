@@ -208,7 +208,7 @@ def _without_places(value: Any) -> Any:
 
 
 def _several(settings: Mapping[str, Any]) -> list[str]:
-    """The languages of a model that is told which one is asked for; none of a model of one direction."""
+    """The languages of a model with language tags; no languages for a model of one direction."""
     return list((settings.get("tokenizer") or {}).get("languages") or [])
 
 

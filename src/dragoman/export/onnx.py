@@ -64,7 +64,7 @@ class OnnxDescription:
     state: tuple[StateTensor, ...]
     specials: Specials = SPECIALS
     normalize: str
-    """The normal form of a text before it is tokenized: `none`, or one of Unicode, `nfc` or `nfkc`."""
+    """The Unicode normal form of a text before it is tokenized: `none`, `nfc` or `nfkc`."""
     max_src_tokens: int  #: A longer text is cut into parts before it is translated.
     join: str  #: What stands between the translations of parts.
     decoding: DecodingConfig

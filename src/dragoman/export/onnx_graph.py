@@ -96,7 +96,7 @@ def leaves(state: Any, name: str = "") -> dict[str, Tensor]:
 
 
 def _with_tensors(state: Any, new: Mapping[int, Tensor]) -> Any:
-    """The same state of other tensors, which are found by the `id` of those that they replace."""
+    """The same state with each tensor replaced; replacements are looked up by the `id` of the old tensor."""
     if isinstance(state, Tensor):
         return new[id(state)]
     if state is None:
@@ -145,7 +145,8 @@ def _described(first: _Example, second: _Example) -> tuple[StateTensor, ...]:
 
 
 def _free_axes(tensor: StateTensor, **names: str | None) -> dict[int, str]:
-    """The free axes of a tensor by number; `names` calls some of them otherwise, and None is not free."""
+    """The free axes of a tensor, by number. `names` gives some axes another name; an axis with the name None is
+    fixed."""
     axes = {axis: names.get(name, name) for axis, name in enumerate(tensor.axes) if isinstance(name, str)}
     return {axis: name for axis, name in axes.items() if name is not None}
 

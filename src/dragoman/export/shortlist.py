@@ -36,9 +36,9 @@ CANDIDATES_PER_PIECE = 60
 EM_ROUNDS = 4
 """Of expectation and maximisation."""
 MAX_PIECES = 100
-"""Pieces of a side; longer pairs say little of which piece translates which, and cost much."""
+"""The most pieces of a side. A longer pair says little about which piece translates which, and costs much."""
 MAX_LINKS = 40_000_000
-"""Pairs of pieces that are counted, at most; those of more text are taken from sentences spread over all of it."""
+"""The most pairs of pieces that are counted. Of a larger corpus, sentences are taken that are spread over all of it."""
 
 
 def write_shortlist(prepared: Path, folder: Path, tokenizers: TokenizerPair) -> None:
@@ -114,7 +114,7 @@ def shortlist(corpus: IdCorpus, vocab_size: int, count: int = CANDIDATES_PER_PIE
 
 
 def _sentences(corpus: IdCorpus) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs that are not too long, all of them or so many that they are spread over the corpus."""
+    """Pairs that are not too long: all of them, or a sample spread over the corpus."""
     lengths = np.stack([np.asarray(corpus.src_lengths), np.asarray(corpus.tgt_lengths)]).astype(np.int64)
     rows = np.flatnonzero(lengths.max(axis=0) <= MAX_PIECES)
     if not len(rows):

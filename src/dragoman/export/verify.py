@@ -65,7 +65,7 @@ class ExportComparison:
     text: TestSet
     differences: list[Difference]
     token_agreement: float
-    """The part of all tokens that stands in both translations of its sentence, in the same order."""
+    """The share of all tokens that both translations of a sentence have in the same order."""
     score_difference: float
     """The largest, among sentences that came out equal."""
     bleu: tuple[float, float] | None
@@ -122,7 +122,7 @@ class ExportComparison:
 def compare_export(
     translator: SearchTranslator, engine: Engine, text: TestSet, evaluation: EvaluationConfig, tgt_lang: str
 ) -> ExportComparison:
-    """Translate a text by both."""
+    """Translate a text by the model and by the export."""
     sides, seconds = [], []
     for one in (translator, engine):
         one.n_best(text.sources[:1])  # what is only done once shall not count
@@ -219,7 +219,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
         ids = IdCorpus(folder, (tokenizers.src.vocab_size, tokenizers.tgt.vocab_size))
     except (DragomanError, OSError) as error:
         raise Error.EMPTY(
-            "no held-out text to compare translations of",
+            "there is no held-out text to compare translations of",
             "give `src` FILE (and `ref` FILE), or no `verify`",
             file=folder,
         ) from error
@@ -230,7 +230,7 @@ def _kept(folder: Path, translator: SearchTranslator, count: int) -> TestSet:
 
 def _some(name: str, pairs: list[tuple[str, str]], *, with_references: bool = True) -> TestSet:
     if not any(src.strip() for src, _ in pairs):
-        raise Error.EMPTY("holds no text to compare translations of", "give another `src` FILE", file=name)
+        raise Error.EMPTY("has no text to compare translations of", "give another `src` FILE", file=name)
     return TestSet([src for src, _ in pairs], [[ref for _, ref in pairs]] if with_references else [], name=name)
 
 

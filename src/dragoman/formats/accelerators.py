@@ -45,7 +45,8 @@ def without_accelerator(text: str, mark: str) -> str:
 
 
 def accelerator_in(text: str) -> str:
-    """The mark of an accelerator in a text that has no translation to look at; "" for one that seems to have none.
+    """The mark of the accelerator in a text without a translation to compare with; "" if it seems to have no
+    accelerator.
 
     >>> [accelerator_in(text) for text in ("E_xit", "_Save as…", "my_name is set", "a=1&b=2", "~/notes", "Q&A")]
     ['_', '_', '', '', '', '']
@@ -93,9 +94,8 @@ def _is_label(text: str) -> bool:
 
 
 def without_accelerators(src: str, tgt: str) -> tuple[str, str]:
-    """A text and its translation without the mark of their accelerator, where both have one of the same kind.
-
-    A name that stands in both as it is has none: `file_name`. A translation may have left it out.
+    """A text and its translation without the mark of their accelerator, where both have the same mark. A name that is
+    in both texts has no accelerator: `file_name`. The translation may have left the mark out.
 
     >>> without_accelerators("Save _as...", "Speichern _unter …")
     ('Save as...', 'Speichern unter …')

@@ -21,11 +21,11 @@ _QUOTE = re.compile(
     r"(?<!\\)(?:\\\\)*(?P<quote>\"|&quot;|&#34;|\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..)"
 )
-"""A quote, or a half of a character, which is none."""
+"""A quote, or half of a surrogate pair, which is no character."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
-    """The strings; not those with translatable="false", nor references."""
+    """The strings, without strings with translatable="false" and without references."""
     held: list[Event] = []
     depth = 0
     for event in events(text, options):

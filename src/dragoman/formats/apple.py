@@ -117,7 +117,7 @@ def plist_units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _of_value(text: str, inside: Sequence[Event], where: str, options: Options) -> Iterator[Unit]:
-    """The units of the values that stand side by side in a list, or of that of a key."""
+    """The units of the values of a list, or of the one value of a key."""
     at = 0
     while at < len(inside):
         begin, at = at, after(inside, at) if inside[at].kind == "start" else at + 1

@@ -132,7 +132,7 @@ class _Reader:
     """A file line by line."""
 
     def __init__(self, text: str, cell: Sequence[Line] = (), referred: frozenset[str] | None = None) -> None:
-        """`cell`: lines of a cell, which is a document in itself; the references are those of the whole file then."""
+        """`cell`: the lines are a cell's, which is a document in itself; its references are the whole file's."""
         self.text = text
         self.lines = cell or lines_of(text)
         self.at = 0

@@ -101,7 +101,7 @@ ASIDES = {
     "metadata": "title, description and keywords",
     "changes": "tracked deletions",
 }
-"""The kinds of text that stand beside the text itself: notes are those of speakers and at the foot of a page."""
+"""The kinds of text beside the main text. Notes are speakers' notes and footnotes."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Options:
     columns: tuple[str, ...] = ()
     """The columns of a table to translate, by heading or by number from 1."""
     asides: frozenset[str] = frozenset(set(ASIDES) - {"changes"})
-    """The kinds of text beside the text itself that are translated; the others are left as they are, and counted."""
+    """The kinds of text beside the main text that are translated; other kinds are kept as they are, and counted."""
     join_cues: bool = True
     """A sentence of subtitles that goes on in the next cue is translated as one."""
     bilingual: bool = False
@@ -152,9 +152,8 @@ Finish = Callable[[str, Options], str]
 
 
 def asides_of(with_: Sequence[str], without: Sequence[str]) -> frozenset[str]:
-    """The kinds of text beside the text itself to translate: the usual ones with some more, or without some.
-
-    Raises DragomanError for a name that is none of `ASIDES`, or stands in both.
+    """The kinds of text beside the main text to translate: the default kinds, with some more or without some. Raises
+    DragomanError for a name that is not in `ASIDES`, or is in both lists.
     """
     for name in (*with_, *without):
         if name not in ASIDES:
@@ -165,7 +164,7 @@ def asides_of(with_: Sequence[str], without: Sequence[str]) -> frozenset[str]:
 
 
 def aside(kind: str, *passes: Pass) -> tuple[Pass, ...]:
-    """Passes for a kind of text beside the text itself (`ASIDES`): it is left as it is where it is not chosen."""
+    """Passes for a kind of text beside the main text (`ASIDES`), which is kept as it is unless it is chosen."""
 
     def chosen(one_pass: Pass) -> Pass:
         def units(text: str, options: Options) -> Iterator[Unit]:
@@ -189,11 +188,11 @@ class Part:
     passes: tuple[Pass, ...] = ()
     finish: Finish | None = None
     both: Finish | None = None
-    """Writes that a bilingual part is in both languages."""
+    """Writes into a bilingual part that it is in both languages."""
     is_file: bool = False
     """True for a part that is a file by itself, of whatever format."""
     codec: str = ""
-    """The encoding in which it is read, whatever it says; "": as its format declares it."""
+    """The encoding to read the file in, whatever the file declares; "": as the file declares."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +260,7 @@ class Entry(NamedTuple):
 
     @property
     def is_translated(self) -> bool:
-        """True for a translation that is there and no guess."""
+        """True for a translation that exists and is not a guess."""
         return self.state in ("", "approved")
 
 

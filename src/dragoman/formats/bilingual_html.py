@@ -82,7 +82,7 @@ def _is_paragraph(opening: Piece, closing: Piece) -> bool:
 
 
 def _attributes(language: str, is_xml: bool, has_direction: bool) -> str:
-    """The attributes that say which language an element is in, and its direction; none where that is not known."""
+    """The attributes for the language and the direction of an element; no attributes where the language is unknown."""
     if not language:
         return ""
     tag = tag_of(language)

@@ -122,7 +122,8 @@ def _prefix_of_attributes(text: str) -> str:
 
 
 def _in_language(prefix: str, attributes: str, options: Options, runs: str) -> str:
-    """Runs that say that they are in the target language. `prefix`: of elements; `attributes`: the prefix of those."""
+    """Runs marked as text in the target language. `prefix`: the prefix of elements; `attributes`: the prefix of
+    attributes."""
     if not options.languages[1] or not attributes:
         return runs
     runs = re.sub(

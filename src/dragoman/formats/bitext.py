@@ -30,7 +30,7 @@ _BEGIN, _END = frozenset({"bpt", "bx", "sc"}), frozenset({"ept", "ex", "ec"})
 _AROUND = frozenset({"hi", "g", "pc", "mrk"})
 """Elements that are pairs of codes with text in them."""
 _NUMBERS = ("rid", "startRef", "i", "id", "x")
-"""Attributes that say which code of a unit it is; the halves of a pair have the same."""
+"""Attributes that identify a code of a unit; both halves of a pair have the same value."""
 _GAP = "\ufffc"
 _LETTER = r"[^\W\u3040-\u9fff]"
 _BETWEEN_WORDS = re.compile(rf"(?<={_LETTER}){_GAP}+(?={_LETTER})|(?<={_LETTER}){_GAP}(?=<\d+/>{_LETTER})")
@@ -42,7 +42,7 @@ class Texts(NamedTuple):
     line: int
     texts: dict[str, str]
     coded: dict[str, str]
-    """Those that have inline codes, with them."""
+    """The texts with inline codes, with their codes."""
     state: State
     changed: str
     languages: tuple[str, str] | None
@@ -68,7 +68,7 @@ def xliff_entries(stream: BinaryIO, name: str) -> Iterator[Entry]:
 
 
 def po_entries(data: bytes, name: str) -> Iterator[Entry]:
-    """The messages of a PO file, those that are fuzzy or not translated too."""
+    """The messages of a PO file, including fuzzy and untranslated messages."""
     text, _ = decoded(data, name, "po")
     yield from po.entries(text, Options(name))
 

@@ -25,7 +25,7 @@ def opposite(direction: str) -> str:
 
 
 def of_letters(text: str) -> str:
-    """The direction of the letters of a text; "" for letters of both directions, and for none.
+    """The direction of the letters of a text; "" for letters of both directions, and for a text without letters.
 
     >>> of_letters("Rot 7"), of_letters("أحمر 7"), of_letters("أحمر (Rot)"), of_letters("7")
     ('ltr', 'rtl', '', '')
@@ -228,7 +228,7 @@ _BEHIND_RTL = "cs|em|lang|eastAsianLayout|specVanish|oMath|rPrChange"
 
 
 def _missing(mark: str, begin: str, end: str, behind: str) -> re.Pattern[str]:
-    """The part of properties before the place of a mark that they lack. `behind`: what stands behind that place."""
+    """The part of the properties that stands before a missing mark. `behind`: the part behind that mark."""
     return re.compile(rf"({begin}(?:[^<]++|<(?!\2(?:{mark}|{behind})\b|/\2{end}>))*+)(?!<\2{mark}\b)")
 
 

@@ -69,7 +69,7 @@ class Document:
 
     @classmethod
     def load(cls, path: Path, options: Options | None = None) -> "Document":
-        """Read a file. Raises DragomanError for one that is of no known kind, too large, broken, or locked."""
+        """Read a file. Raises DragomanError for a file that is of no known kind, too large, broken, or locked."""
         options = replace(options or Options(), name=str(path))
         try:
             if path.stat().st_size > MAX_BYTES:
@@ -83,7 +83,7 @@ class Document:
         return cls(pdf.text_of(data, options.name).encode() if kind is FORMATS["pdf"] else data, kind, options)
 
     def texts(self) -> Iterator[Unit]:
-        """The units of the file as it is, those that are kept too."""
+        """The units of the file as it is, including units that are kept untranslated."""
         for name, data, part in self._parts():
             if part.is_file:
                 inner = self._inside(name, data)
@@ -133,7 +133,8 @@ class Document:
         return part.both if self.options.bilingual else part.finish
 
     def _inside(self, name: str, data: bytes) -> "Document | None":
-        """A part that is a file by itself, and one in that, but no further; None where it is of no known kind."""
+        """A part that is a file by itself, and a file inside of that file, but no deeper; None for a file of no known
+        kind."""
         named = next((FORMATS[kind] for kind in ("html", "txt") if name.lower().endswith(FORMATS[kind].suffixes)), None)
         try:
             kind = _by_content(data, name) or named if name.count("!") <= MAX_FILES_DEEP else None
@@ -172,7 +173,7 @@ class Document:
 
 
 def _left(name: str) -> Unit:
-    """The unit that counts a file inside of another one that is left as it is."""
+    """The unit that counts an inner file that is kept as it is."""
     return Unit((name,), 0, 0, plain, name, kept=f"the file {name.rpartition('/')[2]} inside")
 
 
@@ -242,7 +243,7 @@ def is_known(path: Path, data: bytes | None = None) -> bool:
 
 
 def is_compiled(path: Path) -> bool:
-    """True for a file that has the name of a text format, and whose bytes are none: a .strings as Xcode compiles it."""
+    """True for a file that is named like a text format but is no text: a .strings file that Xcode has compiled."""
     kind = next((kind for kind in FORMATS.values() if path.suffix.lower() in kind.suffixes), None)
     if kind is None or kind.parts_of is not None or kind is FORMATS["pdf"]:
         return False

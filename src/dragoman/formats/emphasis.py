@@ -33,7 +33,7 @@ def beside_letters(items: Sequence[Item]) -> list[Item]:
 
 
 def _mark(item: Item) -> str:
-    """The kind of a mark of emphasis; "" for what is none."""
+    """The kind of a mark of emphasis; "" for any other text."""
     return item.kind if isinstance(item, Code) and item.repeats and item.raw[:1] in "*_~" else ""
 
 

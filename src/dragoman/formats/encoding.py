@@ -71,7 +71,7 @@ def declared(data: bytes, declares: Declares) -> str:
 
 
 def _declaration(data: bytes, declares: Declares) -> str:
-    """The name of an encoding in a file, "" for none."""
+    """The name of the encoding that a file declares, "" if it declares none."""
     pattern = _DECLARATIONS.get(declares)
     match = pattern.search(data[:_LOOKED_AT].decode("latin-1")) if pattern else None
     return next(filter(None, match.groups()), "") if match else ""
@@ -88,9 +88,8 @@ _CODE_PAGES = {
 
 
 def code_page(data: bytes, languages: Sequence[str]) -> str:
-    """The encoding that Windows has for one of these languages, for bytes that are not UTF-8; "" for those that are.
-
-    UTF-8 with a damaged byte is none of them: most of what is not ASCII in it can be read.
+    """The Windows encoding of one of these languages, for bytes that are not UTF-8; "" for UTF-8. Text with a few
+    damaged bytes counts as UTF-8 if most of its non-ASCII characters can be read.
 
     >>> code_page("Größe".encode("cp1252"), ("en", "de")), code_page("Größe".encode() + b"\\xe4", ("en", "de"))
     ('cp1252', '')
@@ -106,7 +105,7 @@ def code_page(data: bytes, languages: Sequence[str]) -> str:
 
 
 def conversion(data: bytes, languages: Sequence[str]) -> str:
-    """The command that makes UTF-8 of bytes that are not, from the encoding that Windows has for one of the languages.
+    """The command that converts bytes to UTF-8 from the Windows encoding of one of the languages.
 
     >>> conversion("Добрый день".encode("cp1251"), ("ru",)), conversion(b"a", ())
     ('`iconv -f WINDOWS-1251 -t UTF-8`', '`iconv -f ENCODING -t UTF-8`')

@@ -69,7 +69,7 @@ def parts(package: Package) -> dict[str, Part]:
 
 
 def media_type(package: Package) -> str:
-    """The media type of books, for a package that has a container file but does not say what it is."""
+    """The media type of books, for a package with a container file that does not declare its type."""
     return "application/epub+zip" if CONTAINER in package.names() else ""
 
 

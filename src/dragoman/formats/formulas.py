@@ -43,7 +43,7 @@ def by_lower_case(texts: Iterable[str]) -> dict[str, str]:
 
 
 def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, str]]:
-    """(start, end, what it says, function that it is given to) of each text in a formula, as a file has it."""
+    """(start, end, text, function that takes the text) of each string in a formula, as a file has it."""
     functions: list[str] = []
     for piece in _PIECE.finditer(text, start, end):
         if piece["function"] is not None:
@@ -56,7 +56,7 @@ def texts_of(text: str, start: int, end: int) -> Iterator[tuple[int, int, str, s
 
 
 def _as_literal(source: str, items: Sequence[Item]) -> str:
-    """A text as it stands in a formula, between quotes; its source where it is too long for one."""
+    """A text between quotes for a formula; the source text if the translation is too long for a formula."""
     translation = plain(items)
     if len(translation) > MAX_TEXT_CHARS:
         say(f"a text in a formula stays as it is: its translation has more than {MAX_TEXT_CHARS} characters")
@@ -65,7 +65,7 @@ def _as_literal(source: str, items: Sequence[Item]) -> str:
 
 
 def in_formula(text: str, start: int, end: int, texts: Texts) -> Iterator[Unit]:
-    """The texts of a formula: those that are a cell's, and the others, which are left."""
+    """The texts of a formula: texts that are a cell's content are translated, other texts are kept."""
     for begin, stop, content, function in texts_of(text, start, end):
         if not has_letters(content):
             continue

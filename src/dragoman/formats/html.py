@@ -77,7 +77,7 @@ _BEGINS = {
 
 @functools.lru_cache(maxsize=1)  # two passes look at a page, one after the other
 def page_of(text: str, tags: Tags = NO_TAGS) -> list[Piece]:
-    """The pieces of a page; those in elements that are ignored are not translated."""
+    """The pieces of a page; pieces in ignored elements are not translated."""
     page = pieces(text)
     return list(_without(page, tags.ignored)) if tags.ignored else page
 

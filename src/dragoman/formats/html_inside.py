@@ -49,7 +49,7 @@ class _Inside(NamedTuple):
     escapes: re.Pattern[str] | None = None
     read: Callable[[str], str] = str
     write: Callable[[str], str] = str
-    """Gives a text as it is written there."""
+    """The function that escapes a text for its place."""
 
     def unescaped(self, text: str) -> tuple[str, list[int]]:
         """The page without escapes, and where each of its characters begins in the text."""
@@ -157,7 +157,7 @@ def _scripts(page: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def data_units(text: str, options: Options) -> Iterator[Unit]:
-    """The texts of JSON-LD without markup, and what of it is left."""
+    """The texts of JSON-LD without markup, and the texts that are kept."""
     page = page_of(text, options.tags)
     for piece in _scripts(page):
         try:

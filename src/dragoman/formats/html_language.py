@@ -1,6 +1,5 @@
-"""The language and the direction that a page says it is in, changed to the target's when it has been translated.
-
-What is in a third language keeps its own, and so does code.
+"""The declared language and direction of a page, changed to the target's after the translation. Elements in a third
+language keep theirs, and so do elements with code.
 """
 
 import re

@@ -20,7 +20,7 @@ NOT_TRANSLATED = frozenset({
     "metadata",
 })  # fmt: skip
 EMBEDDED = frozenset({"select", "datalist", "audio", "video", "object", "canvas", "picture", "map", "iframe", "svg"})
-"""Elements that stand in a line as one thing; what is read in them are texts of their own."""
+"""Elements that stand in a line as one object; texts inside of them are translated by themselves."""
 RAW = frozenset({
     "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext"
 })  # fmt: skip
@@ -210,18 +210,18 @@ def _tag_of(text: str, match: re.Match[str], last: dict[str, int], has_sections:
 
 @dataclass(slots=True)
 class Piece:
-    """A tag, or text, and what it stands in."""
+    """A tag, or text, and the elements around it."""
 
     start: int
     end: int
     tag: Tag | None
     """None: text."""
     is_translated: bool
-    """True where nothing around it says that it is not to be translated."""
+    """True unless an element around it forbids the translation."""
     is_embedded: bool
     """True inside of an element of `EMBEDDED`, and for its tags."""
     is_labelled: bool = False
-    """True for the tag of an element whose attributes are translated while what stands in it is not (`textarea`)."""
+    """True for the tag of an element whose attributes are translated while its content is not (`textarea`)."""
 
     @property
     def name(self) -> str:
@@ -276,7 +276,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 def _values(tag: Tag) -> dict[str, str]:
-    """The values of a tag's attributes: of one that stands there twice the first."""
+    """The values of a tag's attributes; the first value counts if an attribute is repeated."""
     values: dict[str, str] = {}
     for name, value, _, _ in tag.attributes():
         values.setdefault(name, value)
@@ -378,7 +378,7 @@ class _Tokens(SimpleNamespace):
 
 
 def _own(name: str, attributes: dict[str, str]) -> bool | None:
-    """True or False for an element that says if it is to be translated; None: it is as what it stands in."""
+    """True or False for an element with a declaration about its translation; None: as the element around it."""
     says = attributes.get("translate", "").strip().lower()
     if says == "no" or "notranslate" in attributes.get("class", "").split():
         return False

@@ -10,7 +10,7 @@ from dragoman.formats.base import Code, Item, Unit, has_letters
 Kind = Literal["text", "open", "close", "alone", "protected", "break", "cue"]
 
 MAX_NESTED = 64
-"""Pairs inside of pairs; what is deeper stands alone."""
+"""The most pairs inside of each other; codes of deeper pairs stand alone."""
 
 BLANKS = " \t\r\n\f"
 _SPACES = re.compile(f"[{BLANKS}]+")
@@ -23,7 +23,7 @@ class Token(NamedTuple):
     start: int
     end: int
     text: str
-    """Text: what it says. Others: what the file has."""
+    """For text: the text without escapes. For codes: the characters of the file."""
     name: str = ""
     """Of a tag: what its other half has, too."""
     repeats: bool = False
@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """Text as it is written between tags."""
+    """Text escaped for its place between tags."""
     return html.escape(text, quote=False)
 
 
@@ -51,7 +51,7 @@ def as_markup(items: Sequence[Item]) -> str:
 
 
 def as_attribute(items: Sequence[Item]) -> str:
-    """Text as it is written between quotes; codes of an attribute are those of a template."""
+    """Text escaped for its place between quotes; the codes of an attribute are a template's."""
     return "".join(item.raw if isinstance(item, Code) else html.escape(item) for item in items)
 
 

@@ -30,7 +30,7 @@ class Defaults(NamedTuple):
     within: frozenset[str]
     """Elements that stand in a line."""
     nested: frozenset[str]
-    """Elements that stand in a text and are texts by themselves."""
+    """Elements that stand in a text and hold a text of their own."""
     left: frozenset[str]
     spaces: frozenset[str]
     """Elements whose line ends count."""
@@ -162,7 +162,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _units(text: str, node: _Node) -> Iterator[Unit]:
-    """The texts of an element, which the tags of elements part that stand in no line."""
+    """The texts of an element, parted by the tags of block elements."""
     run: list[Token] = []
     for part in [*node.parts, None]:
         if isinstance(part, Event) or (part is not None and part.is_inline):
@@ -178,7 +178,7 @@ def _units(text: str, node: _Node) -> Iterator[Unit]:
 
 
 def _tokens(text: str, part: Event | _Node, translate: bool) -> Iterator[Token]:
-    """The tokens of what stands in a line."""
+    """The tokens of the content of a line."""
     if isinstance(part, Event):
         raw = text[part.start : part.end]
         if part.kind == "text":
@@ -297,7 +297,7 @@ def _resolved(name: str, known: Mapping[str, str], default: str) -> str:
 
 
 def _rules_in(root: _Node) -> Iterator[Rule]:
-    """The rules in a document of ITS, or in one that has its own."""
+    """The rules of a document of ITS rules, or of a document with rules inside."""
     for node in root.nodes():
         for kind, value in (("translate", "translate"), ("withinText", "withinText"), ("preserveSpace", "space")):
             if node.element.tag == f"{{{ITS}}}{kind}Rule":

@@ -96,11 +96,11 @@ class Value(NamedTuple):
     key_at: int = -1
     key_end: int = -1
     parent: int = -1
-    """The place of the object or list that it stands in."""
+    """The place of the object or list around it."""
 
 
 def values_of(text: str) -> Iterator[Value]:
-    """The texts, objects and lists of JSON, those that stand in others before these."""
+    """The texts, objects and lists of JSON, inner ones first."""
     opened: list[tuple[int, str, re.Match[str] | None]] = []  # place, name and key of the objects and lists around
     name, key = "", None
     pending: re.Match[str] | None = None

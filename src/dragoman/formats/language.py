@@ -121,7 +121,7 @@ def _with_twins(one: str, other: str, properties: re.Match[str]) -> str:
 
 
 def _with_fonts(is_complex: bool, fonts: re.Match[str]) -> str:
-    """The fonts of a run of Word with one for complex scripts, or with those for all others."""
+    """The fonts of a run of Word: with the font for complex scripts, or with the fonts for all other scripts."""
     named = dict(re.findall(r'\s\w+:(\w+)="([^"]+)"', fonts[0]))
     has_other = {"cs", "cstheme"} if is_complex else {"ascii", "hAnsi", "asciiTheme", "hAnsiTheme"}
     if not has_other.isdisjoint(named):

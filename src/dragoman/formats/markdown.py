@@ -181,9 +181,8 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 class _Anchors:
-    """The places that links of a file go to and that have the name of a heading: with another text, it has another one.
-
-    Names are those that GitHub, Docusaurus and MkDocs make.
+    """Link targets of a file that are named after a heading. A translated heading would get another name. Names are
+    made as GitHub, Docusaurus and MkDocs make them.
     """
 
     def __init__(self, text: str) -> None:
@@ -655,7 +654,7 @@ def _units_of_fields(text: str, begin: int, end: int) -> Iterator[Unit]:
 
 
 def _unquoted(written: str) -> str | None:
-    """The text of a value; None for one with escapes that are not JSON's."""
+    """The text of a value; None for a value with escapes that JSON does not have."""
     if written[0] == '"':
         try:
             return str(json.loads(written))
@@ -682,7 +681,7 @@ _MARKUP = re.compile(rf"(?P<whole>\[(?![ xX^!])[^\[\]\\`*<>&]*\](?![(\[:{{]))|{_
 
 
 def _escaped(text: str, before: str, escapes_brackets: bool) -> str:
-    """Text in which nothing is read as markup that is none."""
+    """Text with escapes before the characters that would be read as markup."""
     text = (_CHARACTERS if escapes_brackets else _MARKUP).sub(lambda match: match["whole"] or f"\\{match[0]}", text)
     text = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)
     if not before or before.endswith("\n"):  # at the beginning of a line

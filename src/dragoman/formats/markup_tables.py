@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 
 
 class Table:
-    """A table, and what is in its cells. Without cells it is none that can be read."""
+    """A table and the contents of its cells. A table without cells could not be read."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         composed = [unicodedata.normalize("NFC", line) for line in lines]  # one character for a letter and its accent

@@ -33,7 +33,7 @@ FIELDS_OF_TEXT = (
     "HYPERLINK", "REF", "TOC", "STYLEREF", "INDEX", "TITLE", "SUBJECT", "KEYWORDS", "COMMENTS", "DOCPROPERTY", "QUOTE",
     "FORMTEXT", "FORMDROPDOWN", "FILLIN", "ASK", "IF", "AUTOTEXT", "AUTOTEXTLIST", "INCLUDETEXT", "MACROBUTTON",
 )  # fmt: skip
-"""Fields whose result is text of the document; that of others is a number, a date or a name."""
+"""Fields whose result is text of the document; the results of other fields are numbers, dates or names."""
 PROOFING = re.compile(
     r"<(?:\w+:)?(?:lang|noProof|rPrChange)\b[^>]*+(?<=/)>|<(?:\w+:)?rFonts\s+(?:\w+:)?hint=\"\w*\"\s*/>"
     r"|<((?:\w+:)?)rPrChange\b[^<>]*+>(?:(?!<\1rPrChange\b).)*?</\1rPrChange>"

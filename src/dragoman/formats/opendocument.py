@@ -252,7 +252,7 @@ def _contents(every: Callable[[], Iterable[str]]) -> Part:
 
 
 def _texts_of_cells(text: str) -> Iterator[str]:
-    """The texts of cells without a formula, and those that a list of choices has."""
+    """The texts of cells without a formula, and the texts of a list of choices."""
     for _, cell in elements(events(text, Options()), ("table-cell",)):
         if not attribute(cell[0], "formula"):
             for _, inside in elements(cell, PARAGRAPHS):

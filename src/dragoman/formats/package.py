@@ -57,7 +57,7 @@ class Package:
         return self._zip.namelist()
 
     def read(self, name: str) -> bytes:
-        """A part. Raises DragomanError where it is damaged."""
+        """The bytes of a part. Raises DragomanError for a damaged part."""
         info = self._zip.getinfo(name)
         try:
             with self._zip.open(info) as file:

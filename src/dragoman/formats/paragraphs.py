@@ -12,11 +12,11 @@ from dragoman.formats.inline import Token
 
 _BEFORE_MARK = re.compile(r"[\s\0\-:/'\"<(\[{‘“’«¡¿–—‐\\]$")
 _AFTER_MARK = re.compile(r"[\s\0\-.,:;!?/'\")\]}>\\’”»…–—]")
-"""The characters beside markup that is known by what stands around it."""
+"""The characters beside markup that is recognised by its neighbours."""
 _LOOKED_AT = 200
 """Characters of the mark that a text begins with, at most."""
 MIN_WIDTH = 40
-"""Characters that a line has at least before it is broken."""
+"""The least characters of a line that is broken."""
 
 
 Render = Callable[[Sequence[Item]], str]
@@ -33,7 +33,7 @@ class Line(NamedTuple):
     text: str
 
     def after(self, length: int) -> "Line":
-        """The line behind its first characters, which are a mark."""
+        """The line without the mark that it begins with."""
         rest = self.text[length:]
         blanks = len(rest) - len(rest.lstrip())
         return self._replace(start=self.start + length + blanks, column=self.column + length + blanks,
@@ -64,7 +64,7 @@ def display_width(text: str) -> int:
 
 
 def layout(text: str, members: Sequence[Line]) -> tuple[int, str]:
-    """The width that the lines of a paragraph are broken at, 0 for one line; and what stands between two of them."""
+    """(the width at which the lines of a paragraph are broken, 0 for a single line; the text between two lines)."""
     last = members[-1]
     newline = "\r\n" if "\r\n" in text[members[0].start : last.end] else "\n"
     width = max(line.column + len(line.text) for line in members) - last.column if len(members) > 1 else 0

@@ -73,7 +73,7 @@ def _lines(text: str) -> Iterator[Line]:
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Lines that may be one paragraph: none is blank, and what stands before the second stands before the others."""
+    """Lines that may be one paragraph: no line is blank, and the second and later lines have the same indent."""
     paragraph: list[Line] = []
     for line in lines:
         follows = paragraph and line.text and not line.is_item and line.column == paragraph[-1].column

@@ -1,4 +1,4 @@
-"""Plural forms that stand one by one in a file, by name: `one`, `other`, and those that the target language has."""
+"""Plural forms that a file has one by one, by name: `one`, `other`, and the forms of the target language."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def _is_unsaid(one: Unit, other: Unit) -> bool:
 
 
 def says_number(singular: str, plural: str) -> bool:
-    """True if a text for one thing has as many placeholders as that for several: it says the number, too.
+    """True if the text for one thing has as many placeholders as the text for several: it has the number, too.
 
     >>> says_number("%d file", "%d files"), says_number("a file", "%d files"), says_number("a file", "files")
     (True, False, True)

@@ -239,7 +239,7 @@ class Header(NamedTuple):
 
 
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, those that are fuzzy or not translated too; of a plural those for one and for many.
+    """The pairs of a catalogue, including fuzzy and untranslated pairs; of a plural, the pairs for one and for many.
 
     The catalogue's header has no pair; its `Language` is that of every entry.
     """

@@ -44,9 +44,8 @@ def _label_written(ascii_only: bool, written: Callable[[Sequence[Item]], str], i
 
 
 def _items(value: str) -> tuple[tuple[Item, ...], bool]:
-    """The items of a value, and whether it is a MessageFormat, in which an apostrophe is written twice.
-
-    It is one that has arguments, unless there is an apostrophe in it that is not.
+    """The items of a value, and whether it is a MessageFormat, in which an apostrophe is written twice. A value with
+    arguments is a MessageFormat, unless it has an apostrophe that is not doubled.
     """
     quoted = _QUOTED.findall(value)
     plain_text = _QUOTED.sub("", value)

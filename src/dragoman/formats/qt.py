@@ -111,7 +111,7 @@ def _number_of_forms(language: str) -> int:
 
 
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, those that are not finished too; of a plural that for many."""
+    """The pairs of a catalogue, including unfinished pairs; of a plural, the pair for many."""
     root = re.search(r"<TS\b[^<>]*>", text)
     attributes = dict(re.findall(r"(\w+)\s*=\s*[\"']([^\"']*)[\"']", root[0])) if root else {}
     languages = (attributes.get("sourcelanguage", "en"), attributes["language"]) if attributes.get("language") else None
@@ -129,7 +129,7 @@ def entries(text: str, options: Options) -> Iterator[Entry]:
 
 
 def with_language(text: str, options: Options) -> str:
-    """The catalogue with the language of its translations, where it says none or that of the sources."""
+    """The catalogue with the language of its translations, if it declares no language or the sources' language."""
     root = re.search(r"<TS\b[^<>]*>", text)
     if root is None or not options.languages[1]:
         return text

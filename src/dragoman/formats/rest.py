@@ -357,7 +357,7 @@ class _Reader:
         return end
 
     def _table(self, end: int) -> Iterator[Unit]:
-        """The unit of a table: the texts of its cells, between which it is parted, and the units that are left."""
+        """The unit of a table, parted between the texts of its cells, and the units that are kept."""
         members = self.lines[self.at : end]
         column, start, stop = members[0].column, members[0].start, members[-1].end
         lines = [self.text[line.start - line.column : line.end][column:] for line in members]

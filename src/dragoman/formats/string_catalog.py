@@ -16,7 +16,7 @@ from dragoman.languages.codes import fits, language_of, nearness, script_of, tag
 from dragoman.languages.plurals import FORMS, plurals_of
 
 _HERE = "\ufdd0"
-"""Stands for a text while what is around it is written: no character, which no file has."""
+"""Stands for a text while the surrounding JSON is written: a noncharacter, which no file has."""
 
 
 def units(text: str, options: Options) -> Iterator[Unit]:
@@ -53,7 +53,7 @@ def _sources(text: str, options: Options) -> tuple[dict[str, tuple[Any, Any]], s
 
 
 def entries(text: str, options: Options) -> Iterator[Entry]:
-    """The pairs of a catalogue, of a plural those of its forms where both languages have as many."""
+    """The pairs of a catalogue; of a plural, the pairs of its forms, if both languages have equally many."""
     sources, tgt = _sources(text, options)
     lines = {value.path: line_of(text, value.start) for value in values_of(text) if len(value.path) == 2}
     for key, (entry, source) in sources.items():
@@ -172,7 +172,8 @@ class _Layout(NamedTuple):
 def _of_entry(
     text: str, key: str, entry: Any, made: Any, language: str, layout: _Layout, options: Options
 ) -> Iterator[Unit]:
-    """The units of a text, of its plural forms and of those for kinds of devices; each writes what stands before it."""
+    """The units of a text, of its plural forms and of its forms for kinds of devices; each unit writes the JSON before
+    it."""
     there = _localizations(entry).get(language)
     kept = ""
     if entry.get("shouldTranslate") is False:

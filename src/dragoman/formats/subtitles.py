@@ -24,7 +24,7 @@ from dragoman.languages.line_breaks import DENSE, columns, line_breaks
 from dragoman.languages.punctuation import CASELESS, END
 
 MAX_CUES = 6
-"""Cues that one sentence may go over."""
+"""The most cues that one sentence may go over."""
 MAX_PAUSE = 1.0
 """Seconds between two cues, from which on the second one begins a sentence of its own."""
 LINE_WIDTH = 42
@@ -46,7 +46,7 @@ _NEWLINE = re.compile(r"\r\n|\r(?!\n)|\n")
 _WRITTEN_BREAK = re.compile(
     r"\\[Nn]|\[br\]|<(?:\w+:)?br\b[^<>]*>\s*</(?:\w+:)?br\s*>|</?(?:\w+:)?br\b[^<>]*>", re.IGNORECASE
 )
-"""A line end that is written as a code. In a cue that has one, line ends of the file are blanks."""
+"""A line end that is written as a code. In a cue with such a code, line ends of the file are blanks."""
 _BREAKS = re.compile(rf"(?<![ \t])[ \t]*+(?:(?:{_NEWLINE.pattern}|{_WRITTEN_BREAK.pattern})[ \t]*+)+", re.IGNORECASE)
 _CODE = re.compile(r"<rt>[^<>]*</rt>|</?[A-Za-z0-9][^<>\n]{0,200}>|\{\\?[^{}\n]{1,100}\}|<\d+:\d+[^<>\n]{0,20}>|\\h")
 """A tag, or the reading of a word above it."""
@@ -77,13 +77,13 @@ class Syntax(NamedTuple):
 
     code: re.Pattern[str] = _CODE
     newline: str = "\n"
-    """A line end in a cue that has none."""
+    """A line end in a cue without codes for line ends."""
     read: Callable[[str], str] = str
     write: Callable[[str], str] = str
 
 
 class Cue(NamedTuple):
-    """Characters `start` to `end` of a file that are the text of a cue, or a part of it that is a text by itself.
+    """Characters `start` to `end` of a file: the text of a cue, or a part of a cue that is a text by itself.
 
     `begins` and `ends` are its times in seconds. `kept`: the reason why it is left as it is.
     """
@@ -263,7 +263,7 @@ def _codes(syntax: Syntax, text: str, start: int, end: int) -> list[re.Match[str
 
 
 def _tokens(text: str, start: int, end: int, syntax: Syntax) -> Iterator[Token]:
-    """The tokens of one text. A dash before it is none of its words."""
+    """The tokens of one text, without a dash before it."""
     is_begin = True
     done = start
     for match in [*_codes(syntax, text, start, end), None]:
@@ -297,7 +297,7 @@ def _code(match: re.Match[str]) -> Token:
 
 
 def _written(sources: Sequence[str], width: int, syntax: Syntax, items: Sequence[Item]) -> str:
-    """A translation, with what stands between its cues."""
+    """A translation, and the file's characters between its cues."""
     between = [item.raw for item in items if isinstance(item, Code) and item.kind == "cue"]
     wrapped = _cues_of(sources, width, syntax, items)
     return "".join(itertools.chain(*itertools.zip_longest(wrapped, between, fillvalue="")))
@@ -431,7 +431,8 @@ def _first_seen(text: str, sizes: bytearray, at: int) -> int:
 
 
 def _nearest(counts: Sequence[int], least: int, share: float, first: int) -> int:
-    """The first number of those from `first` on that is nearest to a share; smaller ones than `least` are as that."""
+    """The index, from `first` on, of the number nearest to a share; of equally near numbers the first. Numbers below
+    `least` count as `least`."""
     after = bisect.bisect_left(counts, share, first)
     if after == first or (after < len(counts) and counts[after] - share < share - max(counts[after - 1], least)):
         return after

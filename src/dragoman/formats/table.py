@@ -26,7 +26,7 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".xlsx")
 SEPARATORS = "\t;,"
 """Marks that part columns. A decimal comma, or one in a sentence, is more usual than a semicolon or a tab."""
 SAMPLE_ROWS = 500
-"""Rows that say which mark parts the columns, and which column has which language."""
+"""The number of rows by which the separator and the languages of the columns are recognised."""
 
 MAX_HEADING_ROW = 10
 """Rows among which the heading stands."""

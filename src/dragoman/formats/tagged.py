@@ -77,7 +77,7 @@ class _Element:
     name: str = ""
     children: list["_Element"] = field(default_factory=list)
     has_text: bool = False
-    """True for words that stand directly in it."""
+    """True if words stand directly in the element."""
 
     @property
     def is_list(self) -> bool:
@@ -86,7 +86,7 @@ class _Element:
 
 
 def _outline(page: Sequence[Event], tags: Tags) -> frozenset[str]:
-    """The names of elements that part texts: those that stand beside no words, there or elsewhere."""
+    """The names of elements that part texts: elements that stand beside no words anywhere in the file."""
     if not tags.outline:
         return frozenset()
     root = _Element()

@@ -34,7 +34,7 @@ SHOWN = {
 DELETED = ("del", "moveFrom")
 FORMULA, INSTRUCTIONS = "formulas", "texts in the instructions of fields"
 _PROMPTS = ("IF", "QUOTE", "FILLIN", "ASK", "AUTOTEXTLIST")
-"""Fields whose instructions hold texts that Word shows; those of others are addresses and formats."""
+"""Fields whose instructions hold texts that Word shows; instructions of other fields are addresses and formats."""
 _SWITCHES = {"HYPERLINK": "o", "MERGEFIELD": "bf", "XE": "t", "FILLIN": "d", "ASK": "d", "AUTOTEXTLIST": "t"}
 """The switches of fields that a text follows."""
 

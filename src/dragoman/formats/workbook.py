@@ -187,7 +187,7 @@ _as_string = partial(_escaping, as_markup)
 
 
 def results(texts: formulas.Texts) -> Pass:
-    """The pass for what formulas gave when the file was saved: it is translated as the cell whose text it is."""
+    """The pass for saved results of formulas: a result is translated as the cell that it repeats."""
 
     def units(text: str, options: Options) -> Iterator[Unit]:
         for match in _RESULT.finditer(text):
@@ -218,7 +218,7 @@ def strings(text: str, options: Options) -> Iterator[Unit]:
 
 
 def in_formulas(texts: formulas.Texts) -> Pass:
-    """The pass for formulas, but for those that are no more than a list of choices."""
+    """The pass for formulas, except formulas that are only a list of choices."""
     every = formulas.in_elements(_FORMULAS, texts)
 
     def units(text: str, options: Options) -> Iterator[Unit]:

@@ -42,7 +42,7 @@ class _Says:
     limit: Limit | None = None
 
     def inside(self, event: Event) -> "_Says":
-        """The facts for an element that stands in this one."""
+        """The facts for an element inside of this element."""
         translate, space = attribute(event, "translate"), attribute(event, "space")
         approved = attribute(event, "approved") == "yes" or attribute(event, "state") in ("final", "reviewed")
         kept = 'translate="no"' if translate == "no" else "" if translate == "yes" else self.kept
@@ -169,7 +169,7 @@ class _TransUnit:
             before, start = "", end
 
     def _beside(self, segment: Sequence[Event], theirs: dict[str, Sequence[Event]]) -> Iterator[Unit]:
-        """The unit of a segment of a target that has other ones."""
+        """The unit of a segment whose target has segments of its own."""
         assert self.target is not None
         unit, target = self._unit(segment), theirs.get(attribute(segment[0], "mid"))
         if unit is None:
@@ -192,7 +192,7 @@ class _TransUnit:
             )  # fmt: skip
 
     def _unit(self, source: Sequence[Event]) -> Unit | None:
-        """The unit of the content of an element; None for one with nothing in it."""
+        """The unit of the content of an element; None for an empty element."""
         where = f"line {line_of(self.text, source[0].start)}"
         preserve = self._preserves(source[0])
         content = None if preserve else self.text
@@ -225,7 +225,7 @@ class _TransUnit:
         return self.source[-1].end, self.source[-1].end
 
     def _opening(self) -> tuple[str, str]:
-        """The tags around the translation: those that are there, with the state that it is to be reviewed."""
+        """The tags around the translation: the tags of the file, with the state that asks for a review."""
         assert self.source is not None
         name = self.source[0].name[: -len(local(self.source[0].name))] + "target"
         state = ' state="needs-review-translation"' if self.is_old else ""
@@ -281,7 +281,7 @@ def _has_text(element: Sequence[Event]) -> bool:
 
 
 def _without_letters(text: str, source: Sequence[Event], where: str) -> Unit | None:
-    """A source with nothing to translate, which is its own translation; None for one with nothing in it."""
+    """A source with nothing to translate, which is its own translation; None for an empty source."""
     start, end = source[0].end, source[-1].start
     content = text[start:end]
     return Unit((Code(content, "protected"),), start, end, as_markup, where) if content.strip() else None
@@ -314,8 +314,8 @@ def _tokens(text: str, element: Sequence[Event]) -> list[Token]:
 
 
 def _with_ranges_kept(text: str, tokens: list[Token]) -> Iterator[Token]:
-    """Tokens with what stands between `<sm translate="no"/>` and its `<em/>` as one, or by its texts if it parts
-    pairs."""
+    """Tokens in which all tokens from `<sm translate="no"/>` to its `<em/>` are joined into one, or only their texts if
+    the joined token would part a pair."""
     at = 0
     while at < len(tokens):
         begin, ended = at, tokens[at].name.replace("sm ", "em ", 1)
@@ -450,7 +450,7 @@ def with_target_language(text: str, options: Options) -> str:
             start, end = (event.start + place for place in value.span(value.lastindex or 0))
             edits.append(Edit(start, end, tag_of(tgt)))
         elif not fits(declared, tgt):
-            say(f"{options.name}: says that it is translated into {declared!r}, not {tgt!r}; left so")
+            say(f"{options.name}: says that it is translated into {declared!r}, not {tgt!r}; this stays as it is")
     return spliced(text, edits)
 
 

@@ -25,7 +25,7 @@ class Event(NamedTuple):
     start: int
     end: int
     name: str = ""
-    """Of a tag: as it is written, with its prefix."""
+    """The name of a tag as it is written, with its prefix."""
     attributes: dict[str, str] = {}  # noqa: RUF012
     text: str = ""
 

@@ -86,9 +86,9 @@ def value_token(text: str, start: int, end: int) -> Token:
 
 
 _IN_VALUES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-"""White space that readers of XML take for a space where it stands in an attribute as it is."""
+"""White space that XML readers turn into a space in an attribute, unless it is escaped."""
 
 
 def as_value(items: Sequence[Item]) -> str:
-    """Text as it is written between quotes."""
+    """Text escaped for its place between quotes."""
     return re.sub(r"[\n\r\t]", lambda char: _IN_VALUES[char.group()], html.escape(plain(items)))

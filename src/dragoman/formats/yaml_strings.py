@@ -70,7 +70,7 @@ class _Scalar(NamedTuple):
 
 @dataclass
 class _Frame:
-    """A list, or a mapping and the key whose value comes next: None before a key, "" for one that is no scalar."""
+    """A list, or a mapping and the key of the next value: None before a key, "" for a key that is no scalar."""
 
     number: int
     is_mapping: bool
@@ -80,7 +80,7 @@ class _Frame:
 
 
 class _Value(NamedTuple):
-    """A scalar that is no key, the keys that lead to it, and the mapping or list that it stands in."""
+    """A scalar that is no key, the keys that lead to it, and the mapping or list around it."""
 
     scalar: _Scalar
     path: tuple[str, ...]
@@ -118,7 +118,7 @@ def units(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _values(text: str, options: Options) -> Iterator[_Value]:
-    """The scalars that are no keys. Raises DragomanError for what is no YAML."""
+    """The scalars that are no keys. Raises DragomanError for text that is not YAML."""
     frames: list[_Frame] = []
     number = 0
     try:
@@ -242,7 +242,7 @@ def _folded(text: str, options: Options) -> Iterator[Unit]:
 
 
 def _forms(text: str, family: Sequence[_Value], path: Sequence[str], options: Options) -> Iterator[Unit]:
-    """The units of the plural forms that stand in a mapping, and of those that the target language has beside them."""
+    """The units of the plural forms in a mapping, and of the target language's further forms."""
     forms = []
     for value in family:
         assert value.key is not None

@@ -1,4 +1,4 @@
-"""The result of both doors: a model with all that a run needs, or the reasons why it cannot be had."""
+"""The result of an import: a model with everything that a run needs, or the reasons why the import fails."""
 
 import itertools
 import shlex
@@ -48,7 +48,7 @@ class Weights:
         return name in self.tensors
 
     def get(self, *names: str) -> Tensor | None:
-        """The first of these that is there: what is tied may be stored under any of its names."""
+        """The first of these names that exists: a tied tensor may be stored under any of its names."""
         self.used.update(names)
         return next((self.tensors[name] for name in names if name in self.tensors), None)
 
@@ -142,7 +142,8 @@ def fill_rows(ours: Tensor, theirs: Tensor, rows: Sequence[int], missing: float 
 
 
 def languages_of(folder: Path, origin: Origin | None, src_lang: str | None, tgt_lang: str | None) -> tuple[str, str]:
-    """The languages that were given, or else those that our own export tells. Raises DragomanError for none."""
+    """The given languages, or else the languages that our own export recorded. Raises DragomanError if there are
+    neither."""
     exported = origin.languages if origin is not None and origin.languages else (None, None)
     src, tgt = src_lang or exported[0], tgt_lang or exported[1]
     if src is None or tgt is None:
@@ -165,7 +166,7 @@ def texts(value: Any, name: str) -> list[str]:
 
 
 def fill_modules(modules: Iterable[tuple[nn.Module, str]], weights: Weights) -> None:
-    """Copy the weight and bias of each module from those of a name; a bias that is not there is zero.
+    """Copy the weight and bias of each module from the tensors of a name; a missing bias is zero.
 
     Raises DragomanError for a weight that is missing or has another shape.
     """

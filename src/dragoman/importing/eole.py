@@ -73,7 +73,7 @@ SILENT = re.compile(
 """Settings that say nothing about the probabilities of what the others allow."""
 BIASES = {"add_qkvbias": r"linear_\w+\.weight$", "add_final_linear_bias": r"final_linear\.weight$",
           "add_ffnbias": r"\.mlp\.\w+\.weight$", "layer_norm": r"norm\.weight$"}  # fmt: skip
-"""Settings that say which of the weights with these names have a bias."""
+"""Settings that tell whether the weights with these names have a bias."""
 TRAINING_ONLY = {"filtertoolong", "filtertooshort", "switchout", "tokendrop", "tokenmask", "clean"}
 """Transforms that leave a text as it is when it is translated."""
 
@@ -261,7 +261,7 @@ def _table(weights: Weights, side: str) -> Tensor:
 
 
 def _decoding(described: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The settings of its search, those of its configuration for inference and else its own."""
+    """The settings of its search: from its configuration for inference, or else from its own."""
     inference = _section(described, "inference")
     penalty = PENALTIES.get(str(inference.get("length_penalty", "avg")))
     known = {"beam_size", "length_penalty", "alpha", "min_length", "n_best", "ban_unk_token", "block_ngram_repeat",

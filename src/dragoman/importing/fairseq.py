@@ -40,7 +40,7 @@ from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 
 FILE, WEIGHTS, FORMAT = "fairseq.json", "model.safetensors", "fairseq-model"
 KINDS = ("TransformerModel", "TransformerEncoder", "TransformerDecoder")
-"""The classes that are known, with or without `Base` at the end: others of the same tensors compute other things."""
+"""The known classes, with or without `Base` at the end. Other classes with the same tensors compute something else."""
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh"}
 FIXED: dict[str, Any] = {
     "adaptive_input": False, "adaptive_softmax_cutoff": None, "no_cross_attention": False,

@@ -56,7 +56,7 @@ class Family(NamedTuple):
     position: dict[str, Any] | None
     """Settings of the positions; None: a table in the file."""
     table_offset: int = 0
-    """Rows of that table before the first position."""
+    """Rows of the position table before the first position."""
 
 
 HALF_SPLIT = {"type": "sinusoidal", "layout": "half_split"}
@@ -159,7 +159,8 @@ class Entries(NamedTuple):
     eos: int
 
     def rows(self, read: Sequence[int]) -> tuple[list[int], int | None]:
-        """(the row of theirs of each id of ours, the id that no translation holds); `read` are those of frames."""
+        """(for each of our ids the row of their embeddings, the id that no translation holds); `read`: ids of
+        frames."""
         taken = {self.pad, self.unk, self.eos}
         if self.start == self.pad:
             never: int | None = PAD_ID
@@ -282,20 +283,26 @@ def _m2m100(folder: Path, described: Any, theirs: Any, languages: tuple[str, str
 
 
 def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, str]) -> Sides:
-    """A tokenizer of their library. What stands around a text is asked of it: that of an empty one is the frame."""
+    """A tokenizer of their library. The encoding of an empty text shows which special tokens stand around a text.
+
+    `forced`: the token that the model must write first, by the model's settings.
+    """
     size, ids = described.vocab_size, _ids(described)
     added = {piece: index for piece, index in theirs.get_added_vocab().items() if index < size}
+    # 1. Tags of languages, such as `en_XX`.
     tags = {piece: piece for piece in sorted(added) if re.fullmatch("[a-z]{2,3}_[A-Z][A-Za-z]{1,3}", piece)}
     spoken = LanguageTags(tags=tags)
     if tags:
         languages = spoken.code(languages[0]), spoken.code(languages[1])
         theirs.src_lang = languages[0]
+    # 2. The frame: the tokens before and after a text.
     frame = list(theirs("").input_ids)
     if ids["eos"] not in frame:
         raise Error.CANNOT_IMPORT("its tokenizer does not end a text with </s>")
     end = frame.index(ids["eos"])
     if theirs.unk_token_id not in range(size):
         raise Error.CANNOT_IMPORT(f"its tokenizer has {theirs.unk_token_id} for an unknown piece")
+    # 3. What a translation begins with: nothing, one token, or the tag of the target language.
     if not isinstance(forced, int) or not 0 <= forced < size or forced in ids.values():
         forced = None
     first = frozenset() if forced is None else frozenset({forced})
@@ -306,6 +313,7 @@ def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, 
             raise Error.MISSING_OPTION(f"its translations begin with {start}", f"give `tgt_lang` {start}")
         forced = None if start_is_tag else added[languages[1]]
         first = frozenset() if start_is_tag else frozenset(map(added.__getitem__, tags))
+    # 4. The rows of their embeddings that our ids use: pieces of text, and special tokens that are read.
     entries = Entries(
         [theirs.convert_ids_to_tokens(index) or f"<{index}>" for index in range(size)],
         unk=theirs.unk_token_id,
@@ -320,6 +328,7 @@ def _hub(described: Any, forced: int | None, theirs: Any, languages: tuple[str, 
         is_language = tags and index == added[languages[0 if stands_for == SRC else 1]]
         return stands_for if is_language else tokenizer.piece_of(index)
 
+    # 5. The frame by names, with SRC and TGT where a tag depends on the languages of a request.
     after = [name_of(index, SRC) for index in frame[end + 1 :]]
     spoken = replace(
         spoken,

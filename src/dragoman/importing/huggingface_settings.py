@@ -99,7 +99,8 @@ class Ids(NamedTuple):
     start: int
     eos: int
     first: frozenset[int] = frozenset()
-    """Those that `forced_bos_token_id` may name: the one that is taken, or any language's where one is asked for."""
+    """The ids that `forced_bos_token_id` may name: the id that is used, or any language's id where a language can be
+    chosen."""
 
 
 def of_model(folder: Path) -> list[str]:
@@ -153,7 +154,7 @@ def search(generation: Mapping[str, Any], path: Path, ids: Ids, given: int) -> t
 
 
 class Refused(str):
-    """Why a setting is none of ours."""
+    """The reason why a setting has no counterpart here."""
 
 
 Parts = Iterator[tuple[str, Any]]

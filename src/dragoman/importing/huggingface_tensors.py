@@ -35,7 +35,7 @@ class Expected:
 
     shapes: dict[str, tuple[int, ...]]
     tied: dict[str, str]
-    """Name of the tensor that one is tied to."""
+    """For each tied tensor, the name of the tensor that it is tied to."""
     computed: set[str]
     """Names that a file may lack."""
     ignored: list[str] = field(default_factory=list)

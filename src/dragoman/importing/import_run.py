@@ -51,10 +51,10 @@ def import_model(
             raise Error.MISSING_OPTION("an adapter of PEFT's", "name the run that it corrects as `base`", file=folder)
         return import_adapter(folder, run, base)
     if base is not None:
-        raise Error.CONFLICT(f"`base`: of an adapter, which has an {peft_format.CONFIG}", file=folder)
+        raise Error.CONFLICT(f"`base` goes with an adapter, which has an {peft_format.CONFIG}", file=folder)
     door = _door(folder)
     if spm and (door is huggingface or len(spm) > 2):
-        raise Error.CONFLICT("`spm`: once or for each side, and not of Hugging Face, whose folders have theirs")
+        raise Error.CONFLICT("`spm`: once or for each side; not with Hugging Face, whose folders have their own")
     if door is huggingface:
         imported = huggingface.load(folder, src_lang, tgt_lang)
     else:
@@ -70,7 +70,7 @@ def import_model(
 
 
 def _door(folder: Path) -> Any:
-    """The module that reads a folder. Raises DragomanError for none."""
+    """The module that reads a folder. Raises DragomanError if no module does."""
     if (folder / "model.bin").is_file():
         return ctranslate2
     if fairseq.is_fairseq(folder):

@@ -33,7 +33,7 @@ from dragoman.text.tokenizers.vocabulary_files import yaml_rows
 
 MAX_YAML = 64 * 2**20
 CONFIGS = ("decoder.yml", "*.npz.decoder.yml", "config.yml", "config.intgemm8bitalpha.yml")
-"""Files that say which model and which vocabularies belong together, the first one counts."""
+"""Files that say which model and which vocabularies belong together; the first file counts."""
 SET = {
     "type", "version", "dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn",
     "transformer-ffn-activation", "transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top",
@@ -187,7 +187,7 @@ def _operations(options: dict[str, Any], name: str) -> str:
 
 
 def _placement(options: dict[str, Any]) -> str | None:
-    """Setting `norm_placement`; None: a way that there is none for."""
+    """Setting `norm_placement`; None for a way without a setting here."""
     before, after, top = (_operations(options, name).replace("r", "n") for name in PLACES)
     if (before, after, top) == ("", "an", ""):
         return "post"
@@ -318,7 +318,8 @@ def _decoding(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sides(folder: Path, described: dict[str, Any], shape: Shape, spm: Sequence[Path]) -> Sides:
-    """The tokenizers of both sides: those that `dragoman export` wrote beside the model, or the vocabularies'."""
+    """The tokenizers of both sides: the files that `dragoman export` wrote beside the model, or tokenizers made of the
+    vocabularies."""
     if (folder / TOKENIZER / "tokenizers.json").exists():
         pair = load_tokenizers(folder / TOKENIZER)
         rows = [_own_rows(one, size, folder) for one, size in zip((pair.src, pair.tgt), shape.vocab_sizes, strict=True)]

@@ -84,7 +84,7 @@ UNSET_VALUES: tuple[Any, ...] = (None, False, {}, [], "", 0)
 def _factors(
     tensors: dict[str, Tensor], known: dict[str, Target], model: Transformer, folder: Path
 ) -> dict[str, Tensor]:
-    """The tensors by our names. Raises DragomanError for those that are no factor of a layer of the model."""
+    """The tensors by our names. Raises DragomanError for tensors that are no factor of a layer of the model."""
     factors, reasons, back = {}, [], order(model).argsort()
     for name, tensor in tensors.items():
         matched = TENSOR.fullmatch(name)

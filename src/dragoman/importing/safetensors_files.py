@@ -35,8 +35,8 @@ def header(path: Path) -> list[Stored]:
 
 
 def loaded(named: Mapping[str, Stored], infinite: Collection[str] = ()) -> tuple[dict[str, Tensor], list[str]]:
-    """(The tensors by the given names, why some are not held exactly). `infinite`: those that may have minus infinity,
-    as the bias of a piece that is never written."""
+    """(the tensors by the given names, why some are not held exactly). `infinite`: tensors that may have minus
+    infinity, such as the bias of a piece that is never generated."""
     tensors: dict[str, Tensor] = {}
     reasons = []
     for path in sorted({entry.file for entry in named.values()}):

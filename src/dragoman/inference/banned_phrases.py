@@ -47,7 +47,7 @@ class BannedPhrases:
         return cls(tuple(phrases))
 
     def normalized(self, normalize: Callable[[str], str]) -> "BannedPhrases":
-        """The phrases as texts that are normalised spell them."""
+        """The phrases as normalised texts spell them."""
         return BannedPhrases(tuple(map(normalize, self.phrases)))
 
     def held(self, text: str) -> list[str]:

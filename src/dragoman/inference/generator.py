@@ -102,7 +102,7 @@ class Generator:
         return self.text([*prompt, *ids]).removeprefix(self.text(prompt))
 
     def continuations(self, prompts: Sequence[Sequence[int]], **sampling: Any) -> list[str]:
-        """`generate` for prompts that are ids already."""
+        """`generate` for prompts that are already token ids."""
         sequences = generate(self.model, prompts, self._settings(sampling), max_context=self.max_context)
         return [self.text_after(prompt, ids) for prompt, ids in zip(prompts, sequences, strict=True)]
 

@@ -109,7 +109,7 @@ def _model(run_dir: Path, which: str, tokenizers: TokenizerPair) -> Seq2SeqModel
 
 
 def base_model(run_dir: Path, which: str = "best") -> Seq2SeqModel | None:
-    """The model whose weights an adapter's run corrects; None of a run that is no adapter."""
+    """The model that an adapter belongs to; None for a run that is no adapter."""
     path = checkpoint.select(run_dir, which)
     if checkpoint.adapter_of(path) is None:
         return None

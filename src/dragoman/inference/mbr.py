@@ -78,7 +78,8 @@ def bleu(texts: Sequence[str], tokenize: str) -> Float[np.ndarray, "texts texts"
 def overlaps(
     grams: Sequence[Sequence[Hashable]],
 ) -> tuple[Float[np.ndarray, "texts texts"], Float[np.ndarray, " texts"]]:
-    """(how many n-grams each two texts share, how many each has); one that stands twice in both is shared twice.
+    """(the number of n-grams that each two texts share, the number of n-grams of each text). An n-gram that both texts
+    have twice is shared twice.
 
     >>> shared, totals = overlaps(["aab", "aac", "b"])
     >>> shared.tolist(), totals.tolist()

@@ -47,7 +47,7 @@ from dragoman.text.tokenizers.base import PAD_ID
 INDEX, TOKENS, SETTINGS = "keys.faiss", "tokens.npy", "datastore.json"
 
 MAX_KEYS_SEARCHED_EXACTLY = 20_000
-"""Up to so many keys all of them are looked at."""
+"""Up to so many keys are compared with all queries, without an index."""
 KEYS_A_LIST = 100
 """Keys of each list that the centres of the lists are learnt from, at most."""
 PROBED_LISTS = 16
@@ -174,9 +174,8 @@ def load(folder: Path) -> Datastore:
 
 
 def by_run(folders: Sequence[Path], runs: Sequence[Path]) -> dict[Path, list[Path]]:
-    """The datastores in folders by the run, one of several, that each was made for.
-
-    Raises DragomanError for one that was made for none of them.
+    """The datastores in folders, by the run that each was made for. Raises DragomanError for a datastore that was made
+    for none of these runs.
     """
     runs_of = {checkpoint.inference_digest(checkpoint.select(run)): run for run in runs if folders}
     folders_of: dict[Path, list[Path]] = {}

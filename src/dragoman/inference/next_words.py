@@ -8,9 +8,9 @@ from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.words import split_words
 
 TOKENS_PER_WORD = 12
-"""Tokens that are looked at for each word that is asked for: many go on with the word before."""
+"""Tokens that are looked at for each requested word: many tokens only go on with the word before."""
 BEGINNINGS_PER_WORD = 2
-"""Translations that are made for each word that is asked for: several tokens may begin the same word."""
+"""Translations that are made for each requested word: several tokens may begin the same word."""
 
 
 def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) -> list[Translation]:

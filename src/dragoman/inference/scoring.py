@@ -90,8 +90,8 @@ def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int, a
 
 @torch.inference_mode()
 def _log_probs(translator: SearchTranslator, pairs: Sequence[Ids], filled: int) -> list[list[float]]:
-    """Of each token of translations of one padded width, `</s>` and those at pads among them. Rows are filled up to a
-    multiple of `filled`."""
+    """For each token of translations of one padded width, including `</s>` and pads. Rows are padded to a multiple of
+    `filled`."""
     model, device = translator.model, translator.device
     rows = [*pairs, *[pairs[-1]] * (-len(pairs) % filled)]
     batch = collate(rows).to(device)

@@ -356,9 +356,8 @@ class SearchTranslator:
         return best[: self.decoding.n_best]
 
     def parts(self, sentence: str, prefix: str = "") -> list[Segment]:
-        """A sentence as what is searched at once: nothing for a blank one, itself, or parts of one that is too long.
-
-        `prefix` is how its translation begins.
+        """The parts of a sentence that are searched for: no part for a blank sentence, several parts for a sentence
+        that is too long. `prefix` is the beginning of its translation.
         """
         sentence, prefix = self.normalize(sentence), self.normalize(prefix)
         ids = self.source_ids(sentence) if sentence.strip() else []

@@ -28,11 +28,11 @@ NBest = Callable[[Sequence[str]], list[list[Translation]]]
 """A search, or a stage around one: the translations of each sentence, best first."""
 
 Reranker = Callable[[Sequence[str], Sequence[list[Translation]]], list[list[Translation]]]
-"""Puts the translations of each source, all of them, into another order, with scores that say why."""
+"""Reorders all translations of each source, and gives them the scores of the new order."""
 
 
 class Segment(NamedTuple):
-    """The unit of a search: a sentence, or a part of one that is too long."""
+    """The unit of a search: a sentence, or a part of a sentence that is too long."""
 
     ids: list[int]
     prefix: list[int]
@@ -44,7 +44,7 @@ class Segment(NamedTuple):
     banned: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that its translation does not hold."""
     read: tuple[int, ...] = ()
-    """Tokens that stand before its translation, and are no part of it: those of the sentences before."""
+    """Tokens before its translation that are no part of it: the translations of earlier sentences."""
 
     def form(self, config: DecodingConfig) -> tuple[int, int]:
         """The form that the parts of a batch share: the rows of a beam with terms, and the tokens that are read before

@@ -19,7 +19,7 @@ from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.words import UNSPACED, Word, spaced_words, words
 
 _IN_WORD = re.compile(rf"(?![{UNSPACED}])[\w{UNK_SURFACE}]")
-"""A letter beside an unknown one of the same word."""
+"""A letter beside an unknown letter of the same word."""
 
 
 @functools.lru_cache(4)

@@ -45,7 +45,7 @@ class Candidate:
     """The place of the hypothesis that it goes on from, among those alive."""
     piece: str
     log_prob: float
-    """Of all of its tokens, in nats."""
+    """The log probability of all of its tokens, in nats."""
     fate: str
     place: int | None = None
     """Its place among those alive in the next step."""

@@ -186,7 +186,8 @@ _RIGHT_TO_LEFT = frozenset({
 
 
 def _likely(language: str, subtag: str) -> list[str]:
-    """Language, script and region that a language most probably has, in one script or region if that is named."""
+    """The most probable language, script and region for a language code; a script or region that the code names
+    stays."""
     likely = get_global("likely_subtags")
     language = _LIKELY.get(language, language)
     full = likely.get(f"{language}_{subtag}" if subtag else language) or likely.get(language) or f"{language}__"
@@ -221,7 +222,8 @@ def nearness(code: str, target: str) -> int:
 
 
 def _in_one_script(code: str, other: str) -> bool:
-    """True for codes of a language in one script; `Kore` and `Jpan` are several scripts that are written together."""
+    """True for codes of the same language in the same script. `Kore` and `Jpan` are several scripts that are written
+    together."""
     scripts = {_TOGETHER.get(script, script) for script in (script_of(code), script_of(other))}
     return len(scripts) == 1 or ("Hani" in scripts and is_chinese(code))
 
@@ -262,9 +264,8 @@ def same_languages(codes: Sequence[str] | None, others: Sequence[str] | None) ->
 
 
 def closest(code: str, known: Iterable[str]) -> str | None:
-    """The code among those that are known that stands for a language; None where there is none.
-
-    The nearest one is taken (`nearness`), of several regions the usual one.
+    """The known code that stands for a language; None if there is none. The nearest code is taken (`nearness`), and the
+    usual region of several.
 
     >>> closest("EN-us", ["de", "en"]), closest("zh-TW", ["zho_Hans", "zho_Hant"]), closest("zt", ["zh"])
     ('en', 'zho_Hant', None)
@@ -282,7 +283,7 @@ def closest(code: str, known: Iterable[str]) -> str | None:
 
 @functools.cache
 def facts(kind: str) -> dict[str, Any]:
-    """The facts of a kind by language, of those languages for which the table has one.
+    """The facts of a kind, by language; only languages with such a fact in the table.
 
     >>> facts("script")["el"], facts("negation")["de"].split()[0]
     ('Greek', 'nicht')
@@ -296,12 +297,12 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def _aliases() -> dict[str, str]:
-    """Codes that CLDR has not, or other ones for: `zt`."""
+    """Codes that CLDR does not have, or uses for another language: `zt`."""
     return _table()["aliases"]
 
 
 def _merged() -> dict[str, str]:
-    """Languages that count as another one here: `nb` as `no`."""
+    """Languages that count as another language here: `nb` as `no`."""
     return _table()["merged"]
 
 
@@ -332,7 +333,7 @@ _UNSPACED = frozenset({
 
 
 def articles(code: str) -> list[tuple[str, ...]]:
-    """Forms of articles, one of which stands before a noun: which one depends on the noun.
+    """Groups of forms of an article; the noun decides which form of a group stands before it.
 
     >>> articles("en")
     [('a', 'an')]

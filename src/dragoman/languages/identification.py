@@ -14,16 +14,16 @@ from dragoman.languages.codes import facts, is_known, language_of, parsed, scrip
 from dragoman.languages.scripts import LETTERS, several, telling_script, written_in
 
 MIN_PROBABILITY, MIN_PROBABILITY_OF_TWO = 0.9, 0.99
-"""Probability from which a text counts as one of all languages, or as one of two."""
+"""Probability from which the language of a text counts as sure, among all languages, and among two."""
 MIN_LETTERS = 12
 """In shorter texts nothing is sure; a letter of a script without spaces counts for three."""
 
 NO_LANGUAGE = "zxx"
 """The identifier's code for formulas, numbers and the like."""
 EXPECTED_PRIOR, RARE_FACTOR = 0.5, 0.1
-"""The probability that a text is in one of the languages that are expected, before it is looked at; and how much less
-likely than a common language (one with a name in `languages.toml`) another one is. `benchmarks/language_id.py`: of
-texts in the languages that are expected none is taken for another one, of texts in others nearly all."""
+"""The prior probability that a text is in an expected language; and how much less likely a rare language is than a
+common language (which has a name in `languages.toml`). `benchmarks/language_id.py`: no text in an expected language is
+taken for another language, and nearly all texts in other languages are."""
 GREETING_WORDS, GREETING_FACTOR, FIRST_GREETING_FACTOR = 3, 20.0, 5.0
 """Words of a text, at most, that may be a greeting, and how many times as probable as by its letters that makes its
 languages: letters say little of one word, and a greeting is what a person tries first. The last one is for a greeting
@@ -33,7 +33,7 @@ SAMPLE_LETTERS = (400, 200)
 OTHER_SCRIPT_PROBABILITY = 0.02
 """The probability that a text is of the variants that are written in another script than most of its letters."""
 COMMON_LANGUAGE_SAMPLE, MIN_SURE_TEXTS = 500, 10
-"""Texts that are looked at for their common language, and those of them that have to be sure."""
+"""The number of texts that are looked at for their common language, and how many of them have to be sure."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLAUSE = re.compile(r"[,.!?;:\n]")
@@ -44,13 +44,14 @@ _NEAR = [
     {"es", "gl", "an"}, {"fr", "oc", "wa"}, {"de", "lb", "nds"}, {"nl", "af"}, {"ru", "uk", "be"}, {"bg", "mk"},
     {"tr", "az"}, {"en", "pcm"},
 ]  # fmt: skip
-"""Languages that one line does not tell apart."""
+"""Languages that cannot be told apart by one line."""
 MIN_HAN_WITHOUT_KANA = 20
 """Characters of Japanese that are rarely without kana; fewer are as often Japanese as Chinese."""
 _TOLD_BY_LETTERS = frozenset({"ru", "uk", "be", "bg", "mk", "cs", "sk", "tr", "az"})
-"""Languages of `_NEAR` that have letters of their own, which their neighbours have not."""
+"""Languages of `_NEAR` with letters that their neighbours do not have."""
 MIN_OWN_LETTERS = 2
-"""Letters that only another language has, and none that only this one has, from which on a text is in the other."""
+"""From so many letters that only the other language has, and no letter that only this language has, a text is in the
+other language."""
 
 
 def identify(text: str, among: tuple[str, ...] = ()) -> tuple[str, float]:
@@ -146,10 +147,9 @@ def _greeted(text: str) -> set[str]:
 
 
 def source_language(text: str, sources: Sequence[str], target: str, served: Sequence[str] = ()) -> tuple[str, float]:
-    """The language that a text is to be translated from, and its probability: one of `sources`.
-
-    It is another one where the text is surely in none of them: in `target`, and then it stays as it is, or in a
-    language that cannot be translated to it. `served`: all languages that are expected, where there are others.
+    """The language that a text is to be translated from, one of `sources`, and its probability. A text that is surely
+    in none of them gets another language: `target`, and then the text stays as it is, or a language that cannot be
+    translated. `served`: all expected languages, where these are more.
 
     >>> source_language("Hallo", ["de"], "en")[0], source_language("The dog sleeps in the house.", ["de"], "en")[0]
     ('de', 'en')
@@ -214,7 +214,7 @@ def recognised(texts: Sequence[str]) -> str:
 
 
 def language_or_recognised(code: str, texts: Sequence[str]) -> str:
-    """The code of a language, or for one that is none (`tgt`) the language of texts, where that can be said.
+    """The code of a language; for a placeholder such as `tgt` the language of the texts, where it can be recognised.
 
     >>> language_or_recognised("tgt", ["Ein Mann schläft in einem grünen Raum."]), language_or_recognised("xy", ["1"])
     ('de', 'xy')
@@ -223,9 +223,8 @@ def language_or_recognised(code: str, texts: Sequence[str]) -> str:
 
 
 def other_language(text: str, code: str, likely: str = "") -> str | None:
-    """The language of a text that is surely not of language `code`; None for one that is, or may be.
-
-    `likely`: a language that a mistake would be in, the other one of a pair.
+    """The language of a text that is surely not in language `code`; None for a text that is or may be. `likely`: the
+    probable language of a mistake, such as the other language of a pair.
 
     >>> other_language("The man is walking down the street.", "de", "en")
     'en'

@@ -25,7 +25,8 @@ _OTHERS = {
 
 
 def named(text: str, own: bool = False) -> str:
-    """The code of the language that goes by a name in English, "" for none; `own`: or by its own name.
+    """The code of the language with an English name, "" if there is none; `own`: the name may also be the language's
+    own.
 
     >>> named("French"), named("Portuguese (Brazil)"), named("simplified_chinese"), named("Français", own=True)
     ('fr', 'pt_BR', 'zh_Hans', 'fr')

@@ -8,7 +8,7 @@ from babel.messages.plurals import get_plural
 from dragoman.languages.cldr import FORMS, babel_locale
 
 _COUNTS = range(1001)
-"""Counts that are asked for their form."""
+"""Counts that the forms are looked up for."""
 
 
 class Plurals(NamedTuple):

@@ -50,7 +50,7 @@ def _borders(text: str) -> frozenset[int]:
 def cuts_a_word(text: str, start: int, end: int) -> bool:
     """True where a word of Thai, Lao, Khmer or Burmese, or one of katakana, goes on beyond `start` or `end`.
 
-    A word of Chinese characters is made of others, which are words as well: none of these is cut.
+    Chinese characters inside of a word are words as well, so a border between two of them cuts no word.
 
     >>> cuts_a_word("การทำงาน", 0, 2), cuts_a_word("การทำงาน", 3, 8), cuts_a_word("东京都", 0, 2)
     (True, False, False)

@@ -55,7 +55,7 @@ def graded(exercise: Exercise, answers: dict[str, Any]) -> str:
 
 
 def progress() -> dict[str, list[str]]:
-    """All that is done: {"exercises": ["3-sequence_mask", ...], "bugs": ["7", ...]}."""
+    """Everything that is solved: {"exercises": ["3-sequence_mask", ...], "bugs": ["7", ...]}."""
     try:
         done = json.loads(PROGRESS.read_text(encoding="utf-8"))
         return {kind: [str(one) for one in done[kind]] for kind in ("exercises", "bugs")}

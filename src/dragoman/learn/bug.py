@@ -1,4 +1,4 @@
-"""A bug of the laboratory: a broken function that takes the place of one of Dragoman's own, and a figure in which it
+"""A bug of the laboratory: a broken function that replaces one of Dragoman's functions, and a figure in which the bug
 shows."""
 
 import inspect
@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Bug:
-    """A function that is wrong, and the sound one that it takes the place of."""
+    """A wrong function, and the right function that it replaces."""
 
     name: str
     sound: Callable[..., Any]

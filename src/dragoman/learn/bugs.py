@@ -295,7 +295,7 @@ def final_norm(self):
 
 @bug("one layer used many times", stacks.stack, "layers_have_weights_of_their_own", symptoms.parameters_per_layer)
 def stack(layers, tied=()):
-    """An `nn.ModuleList`, by the type of its layers, which that forgets."""
+    """An `nn.ModuleList` that knows the type of its layers."""
     first, *others = layers
     return nn.ModuleList([first] * (1 + len(others)))
 

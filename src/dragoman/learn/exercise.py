@@ -28,7 +28,7 @@ ROUNDS = 20
 
 
 class Wrong(DragomanError):
-    """An answer that is not right, and why."""
+    """A wrong answer, and the reason why it is wrong."""
 
     def __init__(self, why: str) -> None:
         super().__init__(Error.WRONG_ANSWER, why)
@@ -44,7 +44,7 @@ class Exercise:
     grade: Callable[[Callable[..., Any]], None] | None = None
     """Another way to judge an answer than by its values; raises Wrong."""
     given: Sequence[Callable[..., Any]] = ()
-    """Functions that stand in the learner's file already."""
+    """Functions that the learner's file has already."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,8 @@ class Exercise:
 
 @functools.cache
 def mistakes() -> dict[str, dict[str, dict[str, str]]]:
-    """By exercise, what stands in the solution; what stands there instead; and what to say to whoever wrote that."""
+    """By exercise: the text of the solution, the text of a common mistake, and the hint for a learner who wrote the
+    mistake."""
     return read_yaml(Path(__file__).parent / "exercises/mistakes.yaml")
 
 

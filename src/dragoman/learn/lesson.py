@@ -33,7 +33,7 @@ def bug_path(number: int) -> Path:
 
 
 def names_to_choose_from(number: int) -> list[str]:
-    """The bug's name among three others of its kind, in an order that is always the same."""
+    """The bug's name and three other names of its kind, in an order that is always the same."""
     bug, rng = bug_of(number), random.Random(number)
     others = [one.name for one in BUGS if one.name != bug.name]
     chosen = [bug.name, *rng.sample(others, len(LETTERS) - 1)]
@@ -81,7 +81,7 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
 
 
 def check_fix(number: int) -> None:
-    """Raise DragomanError with what is wrong with a learner's function; return where it is fixed."""
+    """Raise DragomanError with the fault of a learner's function; return if it is fixed."""
     bug, path = bug_of(number), bug_path(number)
     if not path.exists():
         raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)

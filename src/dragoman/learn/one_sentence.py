@@ -15,7 +15,7 @@ SRC_WORDS = ("P", "ich", "mochte", "ein", "bier")
 """The notes' source vocabulary; `P` is padding. Dragoman's four specials come before these words in a real run."""
 TGT_WORDS = ("P", "i", "want", "a", "beer", "S", "E")
 SIZES = {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6}
-"""The notes': 44 million parameters, for one sentence pair."""
+"""The settings of the notes: 44 million parameters, for one sentence pair."""
 
 
 def one_sentence() -> Batch:

@@ -261,7 +261,7 @@ def a_search_says_what_the_model_says() -> None:
 
 
 def a_search_stops_at_the_end() -> None:
-    """A model that says </s> at once gives empty translations."""
+    """A model whose first token is </s> gives empty translations."""
     model = laboratory.build(1, tie_embeddings="none", output_bias=True).eval()
     output: Any = model.output
     with torch.no_grad():

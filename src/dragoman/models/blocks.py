@@ -162,7 +162,7 @@ class BlockConfig:
         return self._attention(self.position.for_attention(self.num_heads, self.d_model // self.num_heads))
 
     def cross_attention(self) -> MultiHeadAttention:
-        """Without positions: those of two different sequences have no distance."""
+        """Attention without positions: positions in two different sequences have no distance."""
         return self._attention(None)
 
     def _attention(self, positions: AttentionPositions | None) -> MultiHeadAttention:
@@ -175,7 +175,7 @@ class BlockConfig:
         )
 
     def causal_attention(self) -> MultiHeadAttention:
-        """The self-attention of a decoder, or what stands for it."""
+        """The self-attention of a decoder, or the layer in its place."""
         return self.self_attention()
 
     def feed_forward(self) -> nn.Module:

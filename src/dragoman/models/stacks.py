@@ -1,4 +1,4 @@
-"""Layers in a stack: their first weights, which of them share weights, and which of them a pass takes."""
+"""A stack of layers: their first weights, which layers share weights, and which layers a forward pass uses."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ class Block(nn.Module):
 
 
 def stack(layers: Iterable[Layer], tied: Sequence[int] = ()) -> Sequence[Layer]:
-    """An `nn.ModuleList`, by the type of its layers, which that forgets.
+    """An `nn.ModuleList` that knows the type of its layers.
 
     `tied`: the layer, from 1, that stands in the place of each. Raises DragomanError for numbers that do not fit.
     """

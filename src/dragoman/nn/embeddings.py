@@ -35,7 +35,7 @@ class TokenEmbedding(nn.Module):
         return vectors if self.zero_id is None else vectors.masked_fill((ids == self.zero_id)[..., None], 0.0)
 
     def vectors(self) -> Float[Tensor, "vocab_size d_model"]:
-        """The matrix as it is looked up, not multiplied."""
+        """The embedding matrix, without the scale."""
         weight = self.embedding.weight.detach()
         if self.zero_id is None:
             return weight

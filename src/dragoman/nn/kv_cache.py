@@ -126,4 +126,4 @@ class SharedKVCache:
 
 
 DecodingCache = KVCache | SharedKVCache | SSRUState
-"""Keys and values of the tokens so far, for the self-attention of one decoder layer, or what it has in its place."""
+"""Keys and values of the tokens so far, for the self-attention of one decoder layer, or for the layer in its place."""

@@ -40,7 +40,7 @@ class RecurrentLayer(nn.Module, ABC):
 
     @abstractmethod
     def next_state(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
-        """The state after one more input, given as `project_input` of it."""
+        """The state after one more input; `projected` is `project_input` of the input."""
 
     def project_input(self, x: Float[Tensor, "*shape d_input"]) -> Float[Tensor, "*shape gates"]:
         """W_ih x + b_ih: the part of every gate that does not depend on the state before."""

@@ -40,7 +40,7 @@ class Manifest:
     input: str
     lines: int
     sha256: str
-    """Of the lines, uncompressed, each with one line feed."""
+    """Bytes of the lines, uncompressed, each with one line feed."""
     decoding: str
     """SHA-256 over the weights and all options that a translation depends on."""
     block_lines: int
@@ -179,7 +179,8 @@ def do_block(work: Work, blocks: Blocks, block: int, translate: Translate) -> in
 
 
 def run_worker(work: Work, translate: Translate, shard: tuple[int, int] | None = None) -> None:
-    """Translate blocks until none is left. Without a shard, until all of them are done, by whomever."""
+    """Translate blocks until no block is left. Without a shard, wait until all blocks are done, also the blocks of
+    other workers."""
     blocks, manifest = Blocks(work.source, work.manifest.block_lines), work.manifest
     todo = work.left(shard or (0, 1))
     done = manifest.lines - len(todo) * manifest.block_lines if shard is None else 0

@@ -55,7 +55,7 @@ def _converter(code: str, other: str) -> Callable[[str], str]:
 
 
 def _configuration(code: str, other: str) -> str:
-    """The name of OpenCC's rules from one Chinese to another one.
+    """The name of OpenCC's rules from one kind of Chinese to another.
 
     >>> _configuration("zh", "zh-TW"), _configuration("zh-MO", "zh_CN"), _configuration("zh-Hans", "zh-Hant")
     ('s2twp', 'hk2s', 's2t')

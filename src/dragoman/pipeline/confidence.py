@@ -160,7 +160,7 @@ SLOPE = 0.4
 """Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
 in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
 SLOPE_ERROR = 0.35
-"""Uncertainty of that for each point."""
+"""The uncertainty of the value above, for each point."""
 
 
 def load(run: Path, checkpoint: str) -> Calibration:
@@ -255,7 +255,7 @@ def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -
 
 
 def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
-    """Where each token ends in the text, by what all of them up to it say."""
+    """The place in the text where each token ends: the length of the decoded tokens up to it."""
     ends = []
     for place in range(len(ids)):
         check()
@@ -264,6 +264,12 @@ def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
 
 
 def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_tokens: int, given: int) -> _Line:
+    """Features of a line and of its words: names are those of the columns, in this order.
+
+    `ends`: where each token ends in the text. `values`: log probability (nats) of each token, of which the first
+    `given` were not chosen. `at_end`: log probability of `</s>`.
+    """
+    # 1. The log probabilities of each word's tokens.
     spans = [(word.start, word.end) for word in words(text)]
     own: list[list[float]] = [[] for _ in spans]
     place = 0
@@ -274,11 +280,13 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
             place += 1
         if own:
             own[place].append(float(values[token]))
+    # 2. The line: mean, mean of the lowest fifth, share of tokens above one half, lengths, the end.
     everything = values[given:] if len(values) > given else np.zeros(1)
     mean, low = float(everything.mean()), float(np.sort(everything)[: max(1, len(everything) // 5)].mean())
     sure = float((everything > np.log(0.5)).mean())
     ratio = float(np.log(max(1, len(values)) / max(1, src_tokens)))
     whole = np.array([mean, low, sure, float(np.log(max(1, len(values)))), ratio, at_end])
+    # 3. Each word: its own tokens, the line's mean and lowest fifth, its neighbours, letters or marks.
     rows = []
     for place, of_word in enumerate(own):
         logs = np.array(of_word or [mean])
@@ -300,6 +308,10 @@ def _in_reference(text: str, reference: str) -> Array:
 
 
 def _learnt(lines: Sequence[_Line], right: Sequence[Array], scores: Array, checkpoint: str) -> Calibration:
+    """The calibration of a checkpoint: first of words, then of lines, whose features hold the words' confidences.
+
+    `right`: for each word of each line, 1 if the reference has it. `scores`: chrF of each line, from 0 to 100.
+    """
     words = _fitted(np.concatenate([line.words for line in lines]), np.concatenate(right), logistic=True)
     whole = _whole(words, lines)
     chrf = _fitted(whole, scores, logistic=False)
@@ -310,6 +322,7 @@ def _learnt(lines: Sequence[_Line], right: Sequence[Array], scores: Array, check
     order = np.argsort(whole[:, 0], kind="stable")
     parts = [part for part in np.array_split(order, 8) if len(part)]
     of_parts = [float(np.average(rest[part], weights=sizes[part])) for part in parts]
+    # Their means differ by chance as well: that variance is taken away.
     noise = float(rest.std()) ** 2 / max(1, len(rest) / len(parts))
     between = max(0.0, float(np.var(of_parts)) - noise) ** 0.5
     return Calibration(

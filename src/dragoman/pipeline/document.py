@@ -77,7 +77,7 @@ class DocumentTranslator:
         self.report = Report()
 
     def __call__(self, units: Sequence[Unit]) -> list[tuple[Item, ...] | None]:
-        """The items of each unit's translation; None for those that are left as they are."""
+        """The items of each unit's translation; None for a unit that is kept as it is."""
         self.report.texts += len(units)
         self.report.kept.update(unit.kept for unit in units if unit.kept)
         translated = iter(self._translated([unit for unit in units if not unit.kept]))
@@ -177,8 +177,8 @@ class DocumentTranslator:
         pieces: Sequence[Sequence[SentencePiece]],
         document: Before,
     ) -> "Asking[list[tuple[CarriedCodes | None, dict[str, Translation]]]]":
-        """As `_carried` and `_of_sentences`, of each text: sentence by sentence, each read with those before it in the
-        document, which it is added to."""
+        """As `_carried` and `_of_sentences`, for each text: sentence by sentence. Each sentence is read with the
+        sentences before it in the document, and is then added to them."""
         results = []
         plans = self._plans(read, pieces) if self.pipeline.carries_codes else [None] * len(read)
         for plan, of_text in zip(plans, pieces, strict=True):
@@ -197,7 +197,8 @@ class DocumentTranslator:
     def _behind(
         self, before: Before, pieces: Sequence[SentencePiece], with_codes: Mapping[str, Coded]
     ) -> Asking[dict[str, Translation] | None]:
-        """The translations of a text's sentences behind others; None where one has lost its codes."""
+        """The translations of a text's sentences, read behind earlier sentences; None where a sentence has lost its
+        codes."""
         translations: dict[str, Translation] = {}
         for piece in pieces:
             if not piece.is_text:

@@ -36,7 +36,7 @@ class FileTask(NamedTuple):
     is_copy: bool = False
     """True for a file that holds no text, such as a picture: it is copied."""
     is_compiled: bool = False
-    """True for one of these that has the name of a text format."""
+    """True for a file that is named like a text format but is compiled: it is copied."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class FileOptions:
     output: Path | None = None
     resume: bool = False
     everything: bool = False
-    """Texts that have a translation already are translated again."""
+    """True: texts that have a translation already are translated again."""
     columns: tuple[str, ...] = ()
     """The columns of tables to translate."""
     asides: frozenset[str] = Options().asides
-    """The kinds of text beside the text itself that are translated."""
+    """The kinds of text beside the main text that are translated."""
     is_folder: bool = False
     """True if the output is a folder, even where there is none yet."""
     join_cues: bool = True
@@ -227,7 +227,7 @@ def is_partial(path: Path) -> bool:
 
 
 class _Journal:
-    """Translations of a file in work, kept beside it until it is complete: a run that is stopped can go on."""
+    """Translations of an unfinished file, kept beside it until it is complete, so that a stopped command can go on."""
 
     def __init__(self, target: Path, identity: str, resume: bool) -> None:
         self.path = target.with_name(target.name + PARTIAL)

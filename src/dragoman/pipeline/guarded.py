@@ -155,7 +155,8 @@ class GuardedTranslator:
         return all(self._survive(src, item.text) for item in items)
 
     def _with_stand_ins(self, sentences: Sequence[str], watched: list[list[Translation]]) -> list[list[Translation]]:
-        """The translations of sentences, of those without their placeholders others, in which words stand for them."""
+        """The translations of sentences. A translation without its placeholders is replaced by one of the sentence with
+        words in their place."""
         lost = [row for row, items in enumerate(watched) if not self._all_survive(sentences[row], items)]
         stood_in = [mask_spans(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
@@ -180,7 +181,8 @@ class GuardedTranslator:
     def _restored(
         self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation
     ) -> Translation:
-        """A translation of `src`, made of that of `text`, which has words for some spans and lacks others."""
+        """A translation of `src`, made of the translation of `text`, in which words stand for some spans and other
+        spans are missing."""
         check()
         translation = without_spans(item.text)[0]  # those that the model made up
         normalized = self.translator.normalize(text)
@@ -212,7 +214,7 @@ class GuardedTranslator:
         return replace(again, warnings=(*again.warnings, *lost, *notes, Warning(WarningKind.PLACEHOLDERS_PUT_BACK)))
 
     def _watched(self, sentences: Sequence[str]) -> list[list[Translation]]:
-        """Translations with their warnings, those with the fewest first."""
+        """Translations with their warnings, sorted by the number of warnings."""
         watched = [
             [self._with_warnings(src, self._without_strays(src, item)) for item in of_sentence]
             for src, of_sentence in zip(sentences, self._wide.n_best(sentences), strict=True)

@@ -48,7 +48,7 @@ Before = list[Said]
 
 
 def without_markup(text: str) -> str:
-    """A sentence as it is read before another: without tags."""
+    """A sentence as it is read before another sentence: without tags."""
     text = text_and_codes(items_of_line(text))[0] if has_markup(text) else text
     return re.sub(r"\s+", " ", PROTECTED.sub("", text)).strip()
 
@@ -95,7 +95,7 @@ def before_each(document: Before, texts: Sequence[Sequence[Piece]], count: int) 
 
 
 def answers(pipeline: Any, questions: Sequence[str]) -> list[list[Translation]]:
-    """The translations of sentences that are written by `question`."""
+    """The translations of sentences, each in the form that `question` gives it."""
     read = [json.loads(one) for one in questions]
     first = [sentence for before, sentence in read if not before]
     alone = iter(pipeline.by_sentence(first) if first else ())
@@ -202,7 +202,7 @@ class _Request:
 
 
 class Meeting:
-    """Threads that translate side by side: as soon as all of them wait for a search, one is made for all."""
+    """Threads that translate side by side. As soon as all of them wait for a search, one search is made for all."""
 
     def __init__(self, count: int) -> None:
         self._changing = threading.Lock()
@@ -240,7 +240,8 @@ class Meeting:
 
 
 def _search(requests: Sequence[_Request]) -> None:
-    """Answer requests by one search; where it fails, each by its own, so that one takes no other with it."""
+    """Answer requests by one search. If it fails, search for each request alone, so that one fault does not end the
+    others."""
     try:
         hypotheses = iter(requests[0].translator.hypotheses([part for one in requests for part in one.parts]))
         for request in requests:

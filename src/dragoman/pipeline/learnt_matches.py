@@ -66,7 +66,7 @@ class LearntMatches:
         return [text_and_codes(items_of_line(text))[0] if has_markup(text) else text for text in texts]
 
     def _with_match(self, sentence: str, annotated: str) -> tuple[str, Match | None]:
-        """(the annotated sentence with its match behind it, the match); as it is where there is none that fits."""
+        """(the annotated sentence with its match behind it, the match); the sentence as it is if no match fits."""
         plain = plain_text(sentence)
         match = self._best(plain)
         if match is None or not _words_alike(plain, match.src):

@@ -24,7 +24,7 @@ from dragoman.text.glossary import Glossary
 
 @settings
 class LineRequest:
-    """A text and what is asked of its translation."""
+    """A text and the requirements for its translation."""
 
     text: str
     constraints: list[str] = field(default_factory=list)

@@ -31,7 +31,7 @@ from dragoman.text.sources.base import Pair
 from dragoman.text.sources.tsv import TsvSource
 
 MIN_OFFERED_SIMILARITY = 0.75
-"""The least similarity of an entry that is offered."""
+"""The least similarity of a match."""
 
 MIN_HINT_SIMILARITY = 0.85
 """The least similarity of an entry whose translation decides between those that are about as probable
@@ -58,7 +58,7 @@ class Match(NamedTuple):
     """File and line of the entry, or what else says where it is from."""
 
     def __str__(self) -> str:
-        """The match as it is told. Only what is the same is 100 % the same.
+        """The match in words. Only an identical text is 100 % similar.
 
         >>> str(Match("Open it", "Öffnen", 0.998, "a.tmx:7"))
         '99 %, a.tmx:7: Open it'
@@ -101,7 +101,7 @@ class TranslationMemory:
         self._sentences = {one: tuple(entries) for one, entries in parts.items()}
         """(entry, translation in it) of each sentence of the entries, in the order they came."""
         self._spelt = {key: src for src in self._sources() if (key := lookup_form(src)) != src}
-        """Sources by the form in which they are looked up, where it is another one; those of removed entries stay."""
+        """Sources by the form in which they are looked up, where the form differs; sources of removed entries stay."""
         self._uncased: dict[str, str] | None = None
         """Sources by their form without case. Made when a text in capitals comes."""
         self._breaks = {words for src in self._exact for words in _beside_breaks(src)}
@@ -160,7 +160,7 @@ class TranslationMemory:
                 self._forget_numbers(one)
 
     def _sources(self) -> Iterator[str]:
-        """The entries' sources, then their sentences that are none."""
+        """The entries' sources, then the sentences of entries that are no entries themselves."""
         yield from self._exact
         yield from (one for one in self._sentences if one not in self._exact)
 
@@ -170,7 +170,7 @@ class TranslationMemory:
         return self._sentences.get(src, ((src, None),))[-1][1] if tgt is None else tgt
 
     def _note_source(self, src: str) -> None:
-        """Let a source be found, if it is a new one."""
+        """Add a new source to the index."""
         if self._tgt(src) is not None:
             return
         self._note_numbers(src)
@@ -200,7 +200,7 @@ class TranslationMemory:
             return self._indexed, self._recent
 
     def __len__(self) -> int:
-        """The number of entries, those alone that are no sentences of others."""
+        """The number of entries, without the sentences of other entries."""
         return len(self._exact)
 
     def __contains__(self, text: str) -> bool:
@@ -223,7 +223,7 @@ class TranslationMemory:
         return memory
 
     def _place(self, src: str) -> str:
-        """File and line of an entry, or of that whose sentence it is."""
+        """File and line of an entry, or of the entry that it is a sentence of."""
         entry = src if src in self._exact else self._sentences.get(src, ((src, ""),))[-1][0]
         line = self._lines.get(entry)
         return self.name if line is None else f"{self.name}:{line}"
@@ -246,8 +246,8 @@ class TranslationMemory:
         return None if tgt is None else upper(tgt, self.languages[1])
 
     def in_context(self, text: str, before: str, after: str) -> str | None:
-        """The translation of a text of which the file has several that stands there between the same sentences, or
-        beside one of them; None where there is no such one."""
+        """For a text with several translations in the file: the translation between the same neighbours, or beside one
+        same neighbour; None if there is none."""
         src, sides = _spaced(text), (_spaced(before), _spaced(after))
 
         def alike(one: InContext) -> int:
@@ -283,7 +283,7 @@ class TranslationMemory:
 
 
 class LayeredMemory:
-    """Memories one over another: what an upper one has counts.
+    """Memories one over another: the entry of the upper memory counts.
 
     >>> own, shared = TranslationMemory([("Tor", "gate")]), TranslationMemory([("Tor", "goal"), ("Tür", "door")])
     >>> memory = LayeredMemory([own, shared])
@@ -306,7 +306,7 @@ class LayeredMemory:
         return next((tgt for layer in self.layers if (tgt := layer.exact(text)) is not None), None)
 
     def in_context(self, text: str, before: str, after: str) -> str | None:
-        """The translation in such a context in the uppermost memory that has the text."""
+        """The translation between these neighbours, in the uppermost memory that has the text."""
         own = next((layer for layer in self.layers if text in layer), None)
         return None if own is None else own.in_context(text, before, after)
 
@@ -337,7 +337,8 @@ def deduplicated_pairs(path: Path, languages: tuple[str, str]) -> list[tuple[str
 
 
 def deduplicated(pairs: Iterable[Pair], path: Path) -> list[tuple[str, str]]:
-    """The pairs of a file that are not blank, one of each source; the number of those with several is told."""
+    """The pairs of a file that are not blank, one for each source; a message gives the number of sources with several
+    pairs."""
     return [(src, pair.tgt) for src, pair in _deduplicated(pairs, path)]
 
 
@@ -356,7 +357,7 @@ def _several(pairs: Sequence[Pair]) -> dict[str, list[InContext]]:
 
 
 def _deduplicated(pairs: Iterable[Pair], path: Path) -> list[tuple[str, Pair]]:
-    """(source, the pair of it that is kept)."""
+    """(source, the pair that is kept for it)."""
     by_source: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.src.strip() and pair.tgt.strip():

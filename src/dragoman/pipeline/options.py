@@ -33,7 +33,7 @@ SPLITS = ("auto", "never", "always")
 
 @dataclass(frozen=True)
 class TranslateOptions:
-    """A run and all that changes how it translates; each field is the command's option of that name."""
+    """A run and everything that changes how it translates; each field is the command's option of the same name."""
 
     run: Path
     which: str = "best"
@@ -57,7 +57,8 @@ class TranslateOptions:
     rerank: Path | None = None
     rerank_weight: float | None = None
     mbr: Sequence[Path] = ()
-    """Further runs, of any vocabulary: the translation that is most like all of theirs is taken."""
+    """Further runs, of any vocabulary: of all runs' translations, the translation most similar to the others is
+    taken."""
     mbr_by: str | None = None
     """The metric of minimum Bayes risk, as `evaluate --metric` takes it; without `mbr` over the run's own beam."""
     changes: Sequence[str] = ()

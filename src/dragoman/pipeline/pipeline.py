@@ -127,7 +127,7 @@ class Pipeline:
         return replace(self, own=own, search=own if self.search is self.own else change(self.search))
 
     def between(self, src_lang: str, tgt_lang: str) -> "Pipeline":
-        """This pipeline between two other languages of those that the model knows."""
+        """This pipeline between two other languages that the model knows."""
         return self.with_search(lambda search: search.between(src_lang, tgt_lang))
 
     def reading(self, context: str) -> "Pipeline":
@@ -333,7 +333,7 @@ def as_typeset(n_best: NBest, language: str, sentences: Sequence[str]) -> list[l
 
 
 def as_whole_terms(n_best: NBest, glossary: Glossary, sentences: Sequence[str]) -> list[list[Translation]]:
-    """The words of the glossary for a text that is a term and nothing else; for others the translations of `n_best`."""
+    """The glossary's target for a text that is exactly a term; for other texts the translations of `n_best`."""
 
     def as_term(text: str) -> str | None:
         matches = glossary.find(text)[:1]

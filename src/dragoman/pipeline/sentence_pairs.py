@@ -19,7 +19,7 @@ _SEVERAL = re.compile(
     rf"[{ENDS}][{CLOSING}]{{0,5}}\s+\S|[{WIDE}{UNAMBIGUOUS_ENDS}][{CLOSING}]{{0,5}}\S|[!?]\S|(?<=[^\x00-\u036f])[;:]|[፡၊\u037e]"
     r"|[\t\n\v\f\r\u2028\u2029|]|\\[nrtN]|</|<[bh]r|\.{5}|…{2}|_{5}|_x00"
 )
-"""Anything that may part a text. What has none is a single piece, and costs no splitting."""
+"""Any character that may end a sentence. A text without such a character is one sentence, and is not split."""
 _QUESTION = re.compile(QUESTIONS)
 _ENDED = re.compile(rf"[{ENDS}:][{CLOSING}]{{0,5}}$")
 
@@ -56,7 +56,8 @@ def sentence_pairs(src: str, tgt: str, languages: tuple[str, str]) -> list[tuple
 
 
 def with_sentences(pairs: Sequence[tuple[str, str]], languages: tuple[str, str]) -> list[tuple[str, str]]:
-    """Pairs, and after them those of their sentences that are none of them, each source once: its last translation."""
+    """Pairs, and behind them the pairs of their sentences that are not among them; each source once, with its last
+    translation."""
     known = {src for src, _ in pairs}
     parts = (part for pair in pairs for part in sentence_pairs(*pair, languages) if part[0] not in known)
     return [*pairs, *dict(parts).items()]

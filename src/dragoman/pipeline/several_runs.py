@@ -1,4 +1,4 @@
-"""Minimum Bayes risk over several runs: of all their translations the one that is most like all of them."""
+"""Minimum Bayes risk over several runs: of all their translations, the translation most similar to all others."""
 
 import itertools
 from collections import defaultdict

@@ -79,7 +79,7 @@ class Piece(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The piece among those of its text, by which its translation is looked up: its text, if it is there once."""
+        """The name of a piece, by which its translation is looked up: its text, if the text is there once."""
         return f"{self.text}\0{self.again}" if self.again else self.text
 
 
@@ -109,11 +109,12 @@ class Splitter:
     numbers: bool = False
     """Pieces without letters are translated too: the run was trained on such text."""
     is_whole: Callable[[str], bool] | None = None
-    """True for a text, or sentences in one, that is not to be cut, as all of it has a translation already."""
+    """True for a text, or for sentences of a text, that must not be cut, because the whole has a translation
+    already."""
     breaks_inside: Callable[[str, str], bool] | None = None
     """False if no line break between two texts is inside of what `is_whole`."""
     is_word: Callable[[str], bool] = lambda _: True
-    """True for letters that the model knows as a word; a short text in capitals that is none stays as it is."""
+    """True for letters that the model knows as a word; a short text in capitals that is no word stays as it is."""
     count: Callable[[int], None] = lambda _: None
     """Is told the characters of each translation before it is put together."""
 
@@ -174,8 +175,8 @@ class Splitter:
                 yield _with_own_tags(text, section, Span(places[span.start], places[span.end - 1] + 1))
 
     def _sentences(self, read: str) -> Iterator[Span]:
-        """The sentences of a section; those as one that have a translation together. Where texts are not cut into
-        sentences, what stands between such ones, or all of it."""
+        """The sentences of a section. Sentences that have a translation together count as one. Where texts are not cut
+        into sentences: the text between these, or the whole text."""
         if self.is_whole is None and not self.sentences:
             yield Span(0, len(read))
             return
@@ -195,7 +196,7 @@ class Splitter:
             yield Span(spans[begun].start, spans[-1].end)
 
     def _together(self, read: str, spans: Sequence[Span]) -> int:
-        """The number of sentences from the first on that have a translation together, the largest; 0: none has."""
+        """The largest number of sentences, from the first on, that have a translation together; 0 if there are none."""
         if self.is_whole is None:
             return 0
         mark = None if self.numbers else _MARK.match(read, *spans[0])
@@ -323,7 +324,7 @@ def _with_own_tags(text: str, section: Span, span: Span) -> Span:
 
 
 def _note_tag(tag: str, opened: list[str], closed: list[str]) -> None:
-    """Keep account of the tags that are open, and of those that were closed without having been opened."""
+    """Keep account of open tags, and of tags that were closed without having been opened."""
     name = _name(tag)
     if not tag.startswith("</"):
         if not tag.endswith("/>") and name not in VOID:

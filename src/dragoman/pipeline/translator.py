@@ -97,7 +97,7 @@ class Translator:
         return Translator(self.pipeline.with_terms(glossary, banned))
 
     def with_memory(self, memory: Memory | None) -> "Translator":
-        """This translator, which says what is in a memory (`pipeline/memory.py`) and makes the rest."""
+        """This translator, which takes translations from a memory (`pipeline/memory.py`) and translates the rest."""
         return Translator(replace(self.pipeline, memory=memory))
 
     def with_decoding(self, **changes: Any) -> "Translator":

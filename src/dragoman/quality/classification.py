@@ -15,9 +15,9 @@ class LabelScores:
     """The figures of one label, in percent; 0 where there is nothing to divide by."""
 
     precision: float
-    """Of the examples that were said to be of this label, those that are."""
+    """The share of predictions of this label that are right."""
     recall: float
-    """Of the examples of this label, those that were said to be."""
+    """The share of examples of this label that were predicted as such."""
     f1: float
     """The harmonic mean of the two."""
     examples: int

@@ -27,7 +27,7 @@ much."""
 MIN_SUPPORT_PROBABILITY = 0.005
 """A word is made up where no source word makes it as probable as that."""
 MIN_CONTENT_LETTERS = 4
-"""Letters of the shortest word that is looked at as content."""
+"""The least letters of a content word."""
 
 
 class Lexicon(Protocol):
@@ -125,7 +125,7 @@ def repetition(it: TranslatedSentence) -> str:
 
 
 def untranslated(it: TranslatedSentence) -> str:
-    """Words of the source that are in no reference."""
+    """Words of the source that no reference has."""
     left = [word for word in _content(it) if word in folded(it.src)]
     return f"left as in the source: {' '.join(left)}" if left else ""
 
@@ -177,7 +177,7 @@ def faults_of(
 
 @dataclass(frozen=True)
 class FaultCounts:
-    """Numbers of sentences that have a class of faults in each of two systems, and in one alone."""
+    """How many sentences have a class of faults in each of two systems, and in only one of them."""
 
     first: int
     second: int
@@ -186,7 +186,7 @@ class FaultCounts:
 
     @property
     def p_value(self) -> float:
-        """The probability of so uneven a share among those that one has alone, by chance (exact sign test)."""
+        """The p-value of an exact sign test on the sentences with a fault in only one system."""
         count, fewer = self.first_alone + self.second_alone, min(self.first_alone, self.second_alone)
         return min(1.0, 2 * sum(math.comb(count, k) for k in range(fewer + 1)) / 2**count) if count else 1.0
 

@@ -31,12 +31,12 @@ MAX_RATIO = 4.0
 MIN_LETTERS_OF_SCRIPT, MIN_HAN_LETTERS = 4, 2
 """Letters from which on a text's script counts; those that only simplified, or only traditional, Chinese has."""
 FEWEST_OF_SENTENCE = 5
-"""Words in small letters, none in the usual script, that are a sentence and no name."""
+"""From so many words in small letters, without a word in the usual script, a text is a sentence and no name."""
 LETTERS_OF_NAMES = 6
 """Letters of names for each letter of the usual script, at most: `LibreOffice 帮助`."""
 MIN_LENGTH_SHARE, MIN_UNMARKED_LENGTH_SHARE = 0.75, 0.55
-"""A translation that has lost a sentence is shorter than this share of what is usual; one in a script whose sentences
-have no marks."""
+"""A translation that has lost a sentence is shorter than this share of the usual length; the second share is for
+scripts without marks at the ends of sentences."""
 
 _QUOTES, _BRACKETS = re.compile(f"[{QUOTES}]"), "()（）[]［］【】﴾﴿"
 _IN_BRACKETS = re.compile(
@@ -169,7 +169,7 @@ def _length_ratio(line: Line) -> float:
 
 
 def length_ratio(text: str, other: str, room: int = 10) -> float:
-    """The length of a text by that of another, `room` characters more of each: short ones differ by chance."""
+    """The ratio of two texts' lengths, with `room` characters added to both, because short texts differ by chance."""
     return (len(text) + room) / (len(other) + room)
 
 
@@ -317,7 +317,7 @@ def questions_lost(line: Line) -> str | None:
 
 
 def sentences_lost(line: Line) -> str | None:
-    """Of several sentences one is missing. A question that is lost is said once."""
+    """One of several sentences is missing. A lost question is reported once."""
     counts = _sentences(line)
     if not line.tgt or counts[1] >= counts[0] or questions_lost(line) is not None or not _is_shorter(line):
         return None

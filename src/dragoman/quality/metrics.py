@@ -33,14 +33,14 @@ class Metric(ABC):
     """A figure of a test set, and how it was computed."""
 
     name: str
-    """As it is asked for: "bleu"."""
+    """Its name in options and settings: "bleu"."""
     title: str
-    """As it is printed: "BLEU"."""
+    """Its name in print: "BLEU"."""
     higher_is_better = True
 
     @abstractmethod
     def statistics(self, test: TestSet, hypotheses: Sequence[str]) -> FloatArray:
-        """The statistics of each sentence that are added up: (sentences, statistics)."""
+        """(sentences, statistics) the sufficient statistics of each sentence, which are added up."""
 
     @abstractmethod
     def score(self, sums: FloatArray) -> float:
@@ -85,7 +85,7 @@ class SacreMetric(Metric):
 
 
 class ExactMatch(Metric):
-    """The percentage of translations that are one of their references, which is what toy tasks go by."""
+    """The percentage of translations that equal one of their references: the metric of the toy tasks."""
 
     name, title = "exact_match", "exact match, %"
 
@@ -115,7 +115,7 @@ TITLES = {
     "spbleu": "spBLEU",
     "exact_match": "exact match, %",
 }
-"""The metrics that are here by name."""
+"""The built-in metrics, by name."""
 
 _OURS = {"tokenize", "lowercase"}
 """Settings that are given for all metrics at once, and mean something to each."""
@@ -228,7 +228,7 @@ def _quiet() -> Any:
 
 
 class _Say(logging.Handler):
-    """Keeps what is logged as a warning."""
+    """Keeps logged warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -57,7 +57,7 @@ _INNER_CAPITAL = regex.compile(r"(?<=\p{Ll})[\p{Lu}--[A-Z]]", regex.V1)
 _INSIDE_WORD = re.compile(r"(?<=[^\W\d_])[^\s\w\x00-\x7f’\xad\u200b-\u200f–—…·](?=[^\W\d_])")
 """A mark beyond ASCII between two letters."""
 _MIXED, LETTERS_PER_MIXED = re.compile(r"[A-Za-z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[A-Za-z]"), 5
-"""A Latin letter beside one of another script: in no more than one of five letters."""
+"""A Latin letter beside a letter of another script: at most one of five letters may be so."""
 _NO_LETTER = re.compile(rf"{_INSIDE_WORD.pattern}|[²³¹¼½¾µªº±·×¬\xad¿¡](?=[^\W\d_])|(?<=[^\W\d_])[²³¹¼½¾µªº±·×¬\xad¿¡]")
 """A mark that stands where a letter should."""
 USUAL_NATS, ODD_NATS, NEVER_NATS = 7.2, 8.0, 10.0
@@ -118,7 +118,7 @@ class Misread:
     """
 
     def __init__(self, language: str) -> None:
-        """`language`: its code; of one that is not known here nothing is said."""
+        """`language`: its code; a text in an unknown language is not examined."""
         self.script, self.script_name = script_of(language), script_of_language(language)
         known = f"{language_of(language)}_{self.script}" in LETTERS
         name = f"{language_of(language)}_{self.script}" if known else language_of(language)
@@ -138,7 +138,7 @@ class Misread:
         return self.reading_of(text)[0]
 
     def is_misread(self, text: str) -> bool:
-        """True for a text that `repaired` would change; it is counted."""
+        """True for a text that `repaired` would change; such texts are counted."""
         reading, codecs = self.reading_of(text)
         if reading == text:
             if codecs != ("", "") and len(self.doubtful) < MAX_DOUBTFUL_LINES:
@@ -238,7 +238,7 @@ class Misread:
 
 @functools.cache
 def _east_asian_cost(char: str, script: str) -> float:
-    """The improbability of a letter: common ones are those of the first level of the national standards."""
+    """The improbability of a letter: common letters are in the first level of the national standards."""
     if unicodedata.category(char)[0] not in "LM":
         return 4.0 if "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffee" else 8.0
     if "\u3041" <= char <= "\u30fc":

@@ -43,7 +43,7 @@ MAX_OFFSET_LINES = 8
 HASH_BUCKETS = 4096
 """Places of the hashed words and n-grams of a line; collisions only add a little noise."""
 BLOCK_LINES = 2000
-"""Lines among which displaced ones are looked for: each with each."""
+"""The most lines among which displaced lines are looked for: each is compared with each."""
 
 MIN_COPY_LETTERS = 8
 """Letters of a source whose copy is no name by chance."""
@@ -133,7 +133,8 @@ def no_translation(output: _Output) -> list[OutputFault]:
 
 
 def wrong_form(output: _Output) -> Iterator[OutputFault]:
-    """Lines that are no plain text: cut into subwords, escaped, tokenised, without capitals, several of one source."""
+    """Lines that are not plain text: cut into subwords, escaped, tokenised, without capitals, or several lines for one
+    source."""
     hyps, refs = output.hypotheses, output.references
     shown = [(set(forms_of(hyp)), set(forms_of(ref))) for hyp, ref in zip(hyps, refs, strict=True)]
     least = max(2, 0.05 * len(output))
@@ -234,7 +235,7 @@ def truncated(output: _Output) -> list[OutputFault]:
 
 
 def untranslated(output: _Output) -> list[OutputFault]:
-    """Lines that are their source, where the reference is something else."""
+    """Lines that equal their source although the reference does not."""
     rows = [row for row, src in enumerate(output.sources) if len(src) >= MIN_COPY_LETTERS]
     lines = output.lines(lambda line: "" if is_copy(line.src, line.tgt) else None, rows)
     return _finding("untranslated", lines, "are their source", max(2, 0.01 * len(output)))
@@ -303,7 +304,7 @@ CHECKS: dict[str, Check] = {
 """By the name of the fault."""
 
 OF_REFERENCES = ("wrong form", "references", "shifted", "swapped", "empty")
-"""Those that need no source."""
+"""The checks that need no source."""
 
 
 def leaks(test: TestSet, training: Iterable[str]) -> list[OutputFault]:

@@ -65,7 +65,7 @@ class Scores:
 
     @property
     def exact_match(self) -> float:
-        """The percentage of translations that are the reference, which is what toy tasks go by."""
+        """The percentage of translations that equal the reference: the metric of the toy tasks."""
         return self.values["exact_match"]
 
     def figures(self) -> dict[str, str]:

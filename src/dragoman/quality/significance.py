@@ -20,7 +20,7 @@ SEED = 12345
 RESAMPLES = 1000
 TRIALS = 10_000
 SIGNIFICANCE_LEVEL = 0.05
-"""The probability of an error of the first kind below which a difference counts as one."""
+"""The level of significance: a difference with a smaller p-value counts."""
 MAX_EXACT_SENTENCES = 16
 """Sentences with different statistics up to which all 2^n exchanges are counted."""
 _VALUES_AT_ONCE = 2**22
@@ -30,7 +30,7 @@ ROUNDING_SHARE = 1e-9
 
 @dataclass(frozen=True)
 class Test:
-    """Two systems by one metric. A difference is above zero where the second one is better."""
+    """Two systems by one metric. A difference above zero means that the second system is better."""
 
     __test__ = False  # pytest: this is no test
 
@@ -52,7 +52,7 @@ class Test:
     exchanges: int
     """The number of exchanges that `p` is a share of."""
     exact: bool
-    """True where these are all of them."""
+    """True if these are all exchanges."""
     p_sacrebleu_bs: float
     """sacreBLEU's p-value by paired bootstrap resampling, which leaves ties out."""
     p_sacrebleu_ar: float

@@ -26,7 +26,7 @@ FORMATS = (
 
 
 def joined(line: str) -> str:
-    """A line whose pieces of subword-nmt or SentencePiece are joined to words; one of words as it is.
+    """A line with the pieces of subword-nmt or SentencePiece joined to words; a line of words stays as it is.
 
     >>> joined("a coff@@ ee"), joined("▁a ▁coff ee ▁."), joined("a coffee .")
     ('a coffee', 'a coffee .', 'a coffee .')

@@ -60,7 +60,7 @@ NOTES = frozenset({
     WarningKind.NOT_THE_FIRST, WarningKind.SEARCHED_AGAIN, WarningKind.PLACEHOLDERS_PUT_BACK, WarningKind.FROM_MEMORY,
     WarningKind.LIKE_MEMORY,
 })  # fmt: skip
-"""Kinds that say what was done, not what looks wrong."""
+"""Kinds that report what was done, not faults."""
 
 OF_STAGES = NOTES | {
     WarningKind.PLACEHOLDERS_LOST, WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT,
@@ -80,7 +80,7 @@ class Warning:
     kind: WarningKind
     detail: str = ""
     place: tuple[int, int] | None = None
-    """Characters of the source, from and to, that it is about; None: all of them."""
+    """The characters of the source that the warning is about (from, to); None: the whole source."""
 
     @property
     def is_fault(self) -> bool:
@@ -102,5 +102,5 @@ class Warning:
 
 
 def doubts(warnings: Iterable[Warning]) -> list[Warning]:
-    """The warnings that are no notes, each sentence once."""
+    """The warnings without notes; each sentence once."""
     return list({str(one): one for one in warnings if not one.is_note}.values())

@@ -92,7 +92,7 @@ def sync(path: Path) -> None:
 def rename(path: Path, to: Path) -> None:
     """Rename in one move. A file at `to` is replaced; a directory must not be there.
 
-    Windows refuses while a virus scanner reads what is new: it is tried again for a second.
+    Windows refuses while a virus scanner reads the new file, so it is tried again for a second.
     """
     waits: tuple[float, ...] = (0.05, 0.2, 0.8) if fcntl is None else ()
     for wait_s in waits:

@@ -31,7 +31,8 @@ MANIFEST = "MANIFEST.json"
 M = TypeVar("M", bound=nn.Module)
 Complain = Callable[[str], None]
 MEAN_OF = "mean_of"
-"""In the state of a checkpoint that is a mean (`experiments/model_soup.py`): what of."""
+"""The key, in the state of an averaged checkpoint (`experiments/model_soup.py`), for the checkpoints that it is the
+mean of."""
 
 
 def step_of(path: Path) -> int:
@@ -106,7 +107,7 @@ def list_checkpoints(run_dir: Path) -> list[Path]:
 
 
 def verified(paths: Iterable[Path], complain: Complain = lambda text: None, what: str = "skipped") -> Iterator[Path]:
-    """The checkpoints that verify. `complain` is told of each that does not, and of `what` becomes of it."""
+    """The checkpoints that verify. `complain` gets a message for each damaged checkpoint, with `what` becomes of it."""
     for path in paths:
         try:
             verify(path)
@@ -198,7 +199,7 @@ def _inference_group(path: Path) -> str:
 
 
 def adapter_of(path: Path) -> dict[str, Any] | None:
-    """The base's digest and the scale of a checkpoint that holds an adapter; None of one that holds a whole model."""
+    """The base's digest and the scale, for a checkpoint of an adapter; None for a checkpoint of a whole model."""
     return _state_or_none(path).get(adapter.KEY)
 
 

@@ -18,7 +18,7 @@ CONFIG = "config.yaml"
 TOKENIZER = "tokenizer"
 
 TRAINING_OF_TOKENIZER = ("sampling", "max_sentences", "vocab_size", "min_count", "character_coverage")
-"""Settings that say how a tokenizer is trained. How it encodes is in the files that it has learnt."""
+"""Settings of a tokenizer's training. How it encodes is decided by its files."""
 
 COMMANDS = {
     "translation": "translate",

@@ -20,7 +20,7 @@ UNRANKED: Rank = (-math.inf, -math.inf)
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character")
 
 MIN_MEANINGFUL_BLEU = 1.0
-"""BLEU below it is noise: a model that has begun to learn may lose it while everything else improves."""
+"""BLEU below this is noise: a model that begins to learn may lose it while everything else improves."""
 
 
 def goodness(figures: Mapping[str, float], name: str) -> float:
@@ -117,7 +117,7 @@ def last_event(events: Sequence[Event], kind: str) -> Event:
 
 
 def parsed(line: bytes) -> Event | None:
-    """The event on a line; None for half of one, and for what is none."""
+    """The event on a line; None for half a line, and for a line that is no event."""
     try:
         value = json.loads(line)
     except ValueError:  # both half a JSON text and half a UTF-8 character

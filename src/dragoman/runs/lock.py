@@ -20,7 +20,7 @@ LOCK = "lock.json"
 """File of a run directory that says who works in it. The lock is another: nobody can read a locked one on Windows."""
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Of file systems that have none, as NFS may."""
+"""Errors of file systems without locks, such as some NFS."""
 
 _owned: set[Path] = set()
 """The directories that this process owns."""
@@ -76,8 +76,8 @@ def _own(path: Path) -> FileLock:
 
 
 def give_back(lock: FileLock) -> None:
-    """Release a lock and delete its file: before, so that nobody waits for a file that goes. Windows deletes none that
-    is open, and the library deletes it there."""
+    """Delete the file of a lock and release the lock. The file goes first, so that nobody waits for a deleted file.
+    Windows cannot delete an open file; there the library deletes it."""
     with contextlib.suppress(OSError):
         Path(lock.lock_file).unlink()
     lock.release()

@@ -1,7 +1,8 @@
 """Programs to watch a run with while it trains: TensorBoard, Weights & Biases, MLflow, all of them behind one `show`.
 
-None of them is the record (that is metrics.jsonl), so none may end a training: what one raises is a warning, and it is
-left out from then on. A run that goes on goes on there too: RUN/loggers.json has the ids that the others gave it.
+The record of a run is metrics.jsonl, so a logger may never end a training: its exception becomes a warning, and the
+logger is left out from then on. A run that goes on goes on in each logger too: RUN/loggers.json has the ids that the
+loggers gave it.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ class Logger:
     """The package that has to be installed."""
 
     def __init__(self, run_dir: Path, first_step: int | None) -> None:
-        """`first_step`: of a run that goes on, the first one that it takes now."""
+        """`first_step`: the first step after a resume."""
 
     def show(self, kind: str, record: Event) -> None:
         raise NotImplementedError
@@ -196,7 +197,7 @@ def scalars(kind: str, record: Event) -> list[tuple[str, float]]:
 
 
 def config_of(run_dir: Path) -> dict[str, Any]:
-    """The recipe of the run, nothing where it has none."""
+    """The recipe of the run; nothing if the run has no recipe."""
     path = run_dir / "config.yaml"
     return atomic_io.read_yaml(path) if path.exists() else {}
 

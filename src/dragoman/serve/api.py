@@ -34,7 +34,7 @@ MAX_SECONDS_UNTIL_BEGUN = 0.25
 
 
 class Load(NamedTuple):
-    """The work that a request is, before it is begun."""
+    """The work of a request, before it begins."""
 
     tokens: int
     """Source tokens: a guess."""
@@ -51,11 +51,11 @@ class Call:
     client: Client
     parameters: Mapping[str, Any]
     deadline: float
-    """When it has to be answered (`time.monotonic`)."""
+    """The time by which the request has to be answered (`time.monotonic`)."""
 
     @property
     def corrector(self) -> Corrector:
-        """The client as one who corrects."""
+        """The client as an author of corrections."""
         return Corrector.of(self.server, self.request, self.client)
 
     @property
@@ -150,7 +150,7 @@ class Operation:
     public: bool = False
     """Nobody is asked for a key."""
     translates: bool = False
-    """It is for texts to be searched for: refused before it is read where these are too many."""
+    """The request holds texts to translate: it is refused before its body is read where too many are waiting."""
     polls: bool = False
     """It is asked again and again, and does not use up the requests of a minute."""
     status: int = 200
@@ -255,13 +255,13 @@ class Api:
             raise ApiError(400, self.complaint(max(alike, key=lambda one: len(one["loc"])))) from error
 
     def refusal(self, error: ApiError, request: Request) -> Response:
-        """The answer to a request that is not done."""
+        """The answer to a request that was refused or failed."""
         return JSONResponse(self.error_body(error), error.status, headers=error.headers)
 
 
 def respond(answer: Any, status: int = 200) -> Response:
-    """An answer as JSON, if it is no Response already; fields of models that are None are left out. The names of
-    languages in it are in the reader's language."""
+    """An answer as JSON, unless it is a Response already. Fields that are None are left out. Names of languages are in
+    the reader's language."""
     if isinstance(answer, Response):
         return answer
     if answer is None:

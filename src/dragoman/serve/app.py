@@ -183,7 +183,8 @@ class RootPathMiddleware:
 
 
 def _root_path(written: str) -> str:
-    """A path as the middleware has it. Raises DragomanError for one that is none, or takes the place of an address."""
+    """A path prefix for the middleware. Raises DragomanError for text that is no path, and for a path that would hide
+    an address."""
     root = "/" + written.strip("/")
     if root == "/":
         return ""

@@ -66,7 +66,7 @@ class Gate:
         return Client(key.name, key) if key else anonymous(request)
 
     def _key(self, given: object) -> Key | None:
-        """The key that a client gave; None for one that is not known."""
+        """The key that a client gave; None for an unknown key."""
         if not isinstance(given, str) or not given:
             return None
         with contextlib.suppress(DragomanError):  # locked: what was known is true until it can be read

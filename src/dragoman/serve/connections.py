@@ -19,7 +19,7 @@ with contextlib.suppress(ImportError):  # not on Windows
     import resource
 
 OTHER_FILES = 256
-"""Files that are open beside the connections."""
+"""The number of open files beside the connections."""
 SMALL_CHUNKS = 1000
 """Chunks of a body that may be as small as they like."""
 CHUNK_BYTES = 16
@@ -105,7 +105,7 @@ class BoundedReader(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection that is closed where its client lets us wait."""
+    """A connection that is closed if its client is too slow."""
 
     def __init__(self, connections: Connections, **given: Any) -> None:
         super().__init__(**given)
@@ -118,7 +118,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """True if no request is under way: none has come as a whole, or the last one is answered."""
+        """True if no request is under way: no request has arrived completely, or the last request is answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

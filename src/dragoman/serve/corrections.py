@@ -13,7 +13,7 @@ Mode = Literal["off", "own", "review", "everybody"]
 """The texts that corrections are used for: their author's alone; everybody's after a review; everybody's at once."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 State = Literal["own", "pending", "rejected", "shared"]
-"""`shared` ones are used for everybody, the others for their author."""
+"""Shared corrections (`shared`) are used for everybody, others for their author only."""
 
 ADDRESS = "address "
 """The beginning of the name of a client that has no key."""
@@ -188,7 +188,8 @@ class Corrections:
             self._update(connection, id, ended=time.time())
 
     def undo(self, one: KeptCorrection) -> KeptCorrection | None:
-        """Take a correction back: what was in force before it is so again. Returns that, if there is anything."""
+        """Take a correction back: the correction before it is in force again. Returns the earlier correction, if there
+        is one."""
         with self.database.change() as connection:
             self._update(connection, one.id, ended=time.time())
             if one.before is None:
@@ -227,7 +228,8 @@ class Corrections:
         connection.execute(f"UPDATE corrections SET {changes}, revision = {_NEXT} WHERE id = ?", (*values.values(), id))
 
     def since(self, revision: int) -> list[tuple[int, KeptCorrection]]:
-        """Corrections that have changed after a revision, in the order of the changes; after 0 those in force."""
+        """Corrections that have changed after a revision, in the order of the changes; after revision 0 all corrections
+        in force."""
         sql = f"SELECT revision, {_COLUMNS} FROM corrections WHERE revision > ? "
         sql += "ORDER BY revision" if revision else "AND ended IS NULL ORDER BY revision"
         return [(row[0], _kept(row[1:])) for row in self.database.rows(sql, revision)]

@@ -65,7 +65,7 @@ class Corrector:
     author: str
     """The name that its corrections are kept under."""
     has_own: bool
-    """It is told from others, so that there may be corrections of its own."""
+    """The client has an identity, so it can have corrections of its own."""
     may_correct: bool
     may_review: bool
 
@@ -105,7 +105,8 @@ class Corrector:
             raise ApiError(403, refusal + hint)
 
     def add(self, correction: Correction, scope: Scope | None = None) -> KeptCorrection:
-        """Keep a correction, and use it from now on for whom it is meant. Raises ApiError for one too many."""
+        """Keep a correction, and use it from now on for the clients that it is meant for. Raises ApiError beyond the
+        limit."""
         self.require()
         scope = scope or next(iter(self.scopes), None)
         if scope is None or scope not in self.scopes:
@@ -145,7 +146,7 @@ class Corrector:
             )
 
     def seen(self, chosen: Filter) -> Filter:
-        """Of corrections those that this client may see."""
+        """The corrections that this client may see."""
         return chosen._replace(seen_by=self.author if self.has_own else ADDRESS, reviews=self.may_review)
 
     def get(self, id: int) -> KeptCorrection:
@@ -207,7 +208,7 @@ class Corrector:
         return self.server.store.corrections.get(id) or one
 
     def record(self, one: KeptCorrection) -> dict[str, Any]:
-        """A correction for this client: the addresses of others are for those who review."""
+        """A correction for this client: only reviewers see other clients' addresses."""
         src_lang, tgt_lang, src, tgt = one.correction
         is_hidden = one.author.startswith(ADDRESS) and one.author != self.author and not self.may_review
         return {

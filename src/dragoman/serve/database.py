@@ -1,4 +1,4 @@
-"""The SQLite file of a server: one connection that reads, which no writer holds up, and one that writes."""
+"""The SQLite file of a server: a connection for reading, which no writer holds up, and a connection for writing."""
 
 import sqlite3
 import threading

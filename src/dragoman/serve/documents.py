@@ -37,7 +37,7 @@ from dragoman.serve.settings import Limits
 from dragoman.serve.usage import Reservation
 
 MAX_RUNNING = 2
-"""Documents that are translated at a time, one of a client at most: there is a place for somebody else."""
+"""Documents that are translated at the same time, at most one for each client, so that a second client gets a place."""
 KEEP_SECONDS = 3600.0
 """Seconds that a document is kept for after it is done."""
 
@@ -52,7 +52,7 @@ class TooMany(Exception):
 
 
 class NoRoom(TooMany):
-    """The disk is full of documents that are not done."""
+    """Raised where unfinished documents fill the disk."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class DocumentTask:
 
     id: str
     key: str
-    """The secret that goes with it."""
+    """The secret of the document."""
     name: str
     """The client's name of the file, for the download alone."""
     src: str
@@ -87,7 +87,7 @@ class DocumentTask:
     """Its characters, reserved for its client's key."""
     started: float = 0.0
     ended: float = 0.0
-    """When it was done, or given up; 0 before that."""
+    """The time when it was done or given up; 0 before."""
     is_fetched: bool = False
     """Its translation was handed out."""
 
@@ -132,7 +132,7 @@ class DocumentTasks:
         self._threads = FairThreads(MAX_RUNNING, "document")
 
     def close(self) -> None:
-        """Give up what is under way and delete everything."""
+        """Cancel running translations and delete everything."""
         for task in list(self.tasks.values()):
             task.handle.cancel()
         self._threads.shutdown()
@@ -220,7 +220,7 @@ class DocumentTasks:
         shutil.rmtree(task.folder, ignore_errors=True)
 
     def tidy(self) -> None:
-        """Delete what is older than an hour."""
+        """Delete documents that are older than an hour."""
         now = time.monotonic()
         for task in list(self.tasks.values()):
             if task.ended and now - task.ended > KEEP_SECONDS:

@@ -69,7 +69,7 @@ class Shares:
 
 
 def take_off(counter: Counter[Name], name: Name) -> None:
-    """Count one less; what is counted no more is forgotten."""
+    """Count one less; a key with the count 0 is deleted."""
     counter[name] -= 1
     if not counter[name]:
         del counter[name]
@@ -102,11 +102,11 @@ class FairQueue(Generic[Item]):
         self._length += 1
 
     def next_client(self, may: Callable[[str], bool] = lambda client: True) -> str | None:
-        """The client whose turn it is, of those who may have one; None if none of these waits."""
+        """The client whose turn it is, among eligible clients; None if no eligible client waits."""
         return min(filter(may, self._queues), key=self._served.__getitem__, default=None)
 
     def ahead(self, client: str) -> int:
-        """The number of items that are taken before one that the client would put now, about."""
+        """About the number of items that are taken before an item that the client would put in now."""
         own = sum(map(len, self._queues.get(client, {}).values()))
         return min(self._length, (own + 1) * len(self._queues.keys() | {client}) - 1)
 
@@ -129,9 +129,8 @@ class FairQueue(Generic[Item]):
         return item
 
     def take(self, most: int = 1, is_dead: Callable[[Item], bool] = lambda item: False) -> list[Item]:
-        """The first item and others of its kind, `most` at most; dead ones that stand before them go.
-
-        Of several clients each gives equally many: nobody shares a batch with all that another client has.
+        """The first item and others of its kind, at most `most`. Dead items before them are dropped. Each of several
+        clients gives equally many items: no client shares a batch with all items of another client.
         """
         if self.first(is_dead) is None:
             return []
@@ -172,7 +171,7 @@ class FairQueue(Generic[Item]):
         return cost, item
 
     def _forget(self) -> None:
-        """Forget clients that nothing is known of that a new one would not begin with."""
+        """Forget clients whose account equals a new client's."""
         if len(self._served) > 2 * len(self._queues) + MAX_REMEMBERED_CLIENTS:
             self._served = Counter({
                 client: served for client, served in self._served.items()
@@ -194,7 +193,7 @@ class Beginnings:
     def __init__(self) -> None:
         self._gates: dict[str, asyncio.Semaphore] = {}
         self._here: Counter[str] = Counter()
-        """Requests that are about to begin, of each client."""
+        """For each client, the requests that are about to begin."""
 
     async def begin(self, client: str) -> None:
         """Wait until a client's next request may begin: a round of the loop, two where more of its own wait."""

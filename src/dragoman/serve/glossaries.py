@@ -29,7 +29,7 @@ class Glossaries:
         self._lock = threading.Lock()
 
     def get(self, client: Client, id: str) -> StoredGlossary:
-        """A client's glossary. Raises ApiError (404) for an id that is none of its own."""
+        """A client's glossary. Raises ApiError (404) for an id that is not the client's."""
         known = self.store.glossaries(client.name, id)
         if not known:
             raise ApiError(404, "Glossary not found")
@@ -87,7 +87,7 @@ class Glossaries:
         return stored
 
     def remove(self, client: Client, id: str) -> None:
-        """Delete a client's glossary. Raises ApiError (404) for an id that is none of its own."""
+        """Delete a client's glossary. Raises ApiError (404) for an id that is not the client's."""
         self.gate.take(f"changes of {client.name}", self.limits.changes_per_minute)
         self.get(client, id)
         self.store.remove_glossary(id, client.name)

@@ -1,4 +1,4 @@
-"""Names of hosts, and which of them are the machine itself."""
+"""Names of hosts, and the names of the machine itself."""
 
 import ipaddress
 
@@ -41,7 +41,8 @@ def host_name(host: str) -> str:
 
 
 def network_of(host: str) -> str:
-    """The address that stands for a client: all of IPv4, of IPv6 the network of a household, which has no fewer.
+    """The address that identifies a client: the whole IPv4 address, or the /64 network of an IPv6 address, which is the
+    least that a household has.
 
     >>> network_of("::ffff:192.0.2.1"), network_of("2001:db8:0:1:a:b:c:d"), network_of("fe80::1%eth0"), network_of("")
     ('192.0.2.1', '2001:db8:0:1::/64', 'fe80::/64', 'unknown')

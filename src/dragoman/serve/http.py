@@ -135,7 +135,7 @@ def _merged(items: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _nested(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a form, with those that are parts of others put together: `text[]`, `text[0]`, and
+    """The fields of a form, with parts of a field put together: `text[]`, `text[0]`, and
     `dictionaries[0].source_lang`, as deepl-node sends it."""
     whole: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}

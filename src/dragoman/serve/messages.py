@@ -36,7 +36,7 @@ def words() -> dict[str, dict[str, str]]:
 
 
 class Messages:
-    """The texts in one of LOCALES.
+    """The texts in a language of LOCALES.
 
     >>> t = Messages("de")
     >>> t("API key"), t("The server answers {status}.", status=418), t.number(5000), t.names(["fr"])
@@ -50,7 +50,7 @@ class Messages:
         return self.known(text, **values)
 
     def known(self, text: str, **values: Any) -> str:
-        """A text that does not stand in this program; one that has no translation stays as it is."""
+        """A text from outside of this program; without a translation it stays as it is."""
         message = _catalogue(self.locale).get(text, text)
         return re.sub(r"\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), message)
 

@@ -37,5 +37,5 @@ class Metrics:
         self._rejected.labels(reason).inc()
 
     def page(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics, as Prometheus reads them."""
         return generate_latest(self.registry)

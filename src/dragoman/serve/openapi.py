@@ -11,7 +11,7 @@ from dragoman.serve.errors import COME_BACK, ApiError
 from dragoman.version import __version__
 
 METHODS = ("get", "post", "put", "patch", "delete")
-"""The fields of a path that are operations."""
+"""The fields of a path object that are operations."""
 _ERRORS = {
     400: "What is wrong with the request",
     403: "The key is wrong, or has no right to this, or this part of the server is switched off",
@@ -25,7 +25,7 @@ _ERRORS = {
     503: "Models are loaded, the store is in use, or the server stops",
     504: "Not done in time",
 }
-"""Statuses of requests that are not done, and what they mean."""
+"""Statuses of refused and failed requests, and what they mean."""
 
 
 def openapi(apis: Sequence[Api], address: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def page_files() -> dict[str, Path]:
 
 @functools.cache
 def version() -> str:
-    """A digest of all that the page consists of."""
+    """A digest of all files of the page."""
     digest = hashlib.sha256()
     for path in sorted(path for path in FOLDER.rglob("*") if path.suffix in KINDS):
         digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
@@ -90,7 +90,8 @@ async def plain(request: Request) -> Response:
 
 
 async def service_worker(request: Request) -> Response:
-    """The script that keeps the page for a time without a network; it is another one with every other page."""
+    """The service worker, which keeps the page for times without a network; its text changes with every change of the
+    page."""
     text = (FOLDER / "sw.js").read_text("utf-8").replace("VERSION", version())
     files = [path[1:] for path in page_files()]
     return PlainTextResponse(text.replace('["FILES"]', json.dumps(files)), media_type=KINDS[".js"], headers=NO_CACHE)

@@ -74,7 +74,7 @@ class Used:
         return max(self._seconds.get(user, self._level), self._level - CREDIT_SECONDS)
 
     def least(self, users: Collection[User]) -> float:
-        """The seconds of the client that has used least."""
+        """The processor seconds of the client that has used least."""
         return min(map(self, users))
 
     def charge(self, user: User, seconds: float) -> None:
@@ -122,7 +122,7 @@ class ProcessorTime:
         """When a turn began last that gives way to searches."""
         self._is_watched = False
         self._thread = threading.local()
-        """Of each thread: the turn that it has."""
+        """For each thread, the turn that it has."""
 
     @property
     def waiting(self) -> int:

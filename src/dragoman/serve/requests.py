@@ -74,8 +74,8 @@ def _detected(guess: tuple[str, float], served: Collection[str], reader: str) ->
 
 
 def sources_of(call: Call, texts: Sequence[str], tgt: str) -> list[Detected]:
-    """The language of each text, as it is to be translated from. Raises ApiError for texts that are surely in a
-    language that is not served: it is never taken for another one."""
+    """The language that each text is to be translated from. Raises ApiError for texts that are surely in a language
+    that is not served: they are never translated as another language."""
     served = call.server.service.languages()
     sources = [code for code, targets in served.items() if tgt in targets]
     detected: list[Detected] = []

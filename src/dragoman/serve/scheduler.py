@@ -55,7 +55,7 @@ STEP_ROWS = 256
 ADMITTED_DEADLINE_SHARE = 0.6
 """Share of the deadline in which all that was taken in can be done."""
 MIN_FREE_SHARE = 1 / 16
-"""Share of the capacity that has to be free for a single text, however long it is."""
+"""The share of the capacity that must be free to take in a single text of any length."""
 BYTES_PER_TOKEN = 8
 """Bytes of a request for each of its source tokens, about, before it is read."""
 MAX_GUESS_RATIO = 2.0
@@ -70,9 +70,9 @@ ENOUGH_TOKENS = 500
 FIRST_GUESS = 1000.0
 """Source tokens a second, until the speed is measured."""
 FRESH_SECONDS = 4.0
-"""Seconds for which a measured speed is believed as it is."""
+"""Seconds for which a measured speed is taken as it is."""
 RECOVERY_SECONDS = 1.0
-"""Seconds in which a speed that was small doubles in what is believed after that, until it is measured again."""
+"""After that, the seconds in which the estimate of a low speed doubles, until the speed is measured again."""
 
 
 class Cancelled(Exception):
@@ -112,13 +112,13 @@ class RequestHandle:
         self.guess: int | None = None
         """Source tokens that it was admitted with; None: it was not."""
         self.begun = 0
-        """Source tokens of all that it has searched for."""
+        """Source tokens of everything that it has searched for."""
         self.left = 0
         """Source tokens that are still to be done."""
         self.held = 0
         """The tokens that it holds of its client's share."""
         self.is_small = False
-        """It is tried, however long it may take."""
+        """True: the request is taken in, however long it may take."""
 
     @property
     def user(self) -> User:
@@ -212,7 +212,7 @@ class QueuedSentence:
 
 @dataclass
 class RunningBatch:
-    """A batch under way: its search, and what that asks for."""
+    """A running batch: its search, and the next request of the search."""
 
     sentences: list[QueuedSentence]
     search: Search
@@ -227,7 +227,7 @@ class RunningBatch:
 
 @dataclass
 class CancelRule:
-    """The rule that lets the sentences of requests that are given up end at once: `</s>` is all that may follow."""
+    """The rule that ends the sentences of cancelled requests at once: only `</s>` may follow."""
 
     sentences: Sequence[QueuedSentence]
 
@@ -305,7 +305,7 @@ class BatchScheduler:
     """Threads that search for everybody. `with BatchScheduler() as scheduler:` starts and stops them."""
 
     def __init__(self, threads: int | None = None, deadline_seconds: float = 8.0) -> None:
-        """`deadline_seconds`: what is taken in has to be done within these."""
+        """`deadline_seconds`: the seconds within which an accepted request has to be done."""
         self.num_threads = threads or torch.get_num_threads()
         self.deadline_seconds = deadline_seconds
         self.changed = threading.Condition()
@@ -442,7 +442,7 @@ class BatchScheduler:
                         self._begin(sentences, going)
                     self._step(going)
                 except Exception as error:  # of no batch: nobody knows whose it is, and others want the thread
-                    say(f"what was under way on a thread failed: {traced(error)}")
+                    say(f"a search thread failed: {traced(error)}")
                     for sentence in under_way:
                         sentence.fail(error)
                     going = []

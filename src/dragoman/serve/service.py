@@ -46,13 +46,13 @@ WARM_UP = 64
 TOKENS_PER_CHARACTER = 0.3
 """Source tokens of a character, before any text was translated."""
 MEASURED_CHARACTERS = 10_000
-"""So many characters of earlier texts count as much as those of a new one."""
+"""So many characters of earlier texts count as much as one character of a new text."""
 MIN_DENSITY = 0.05
 """Source tokens of a character, at least: texts that corrections answer need no search."""
 MAX_LINKED_WORDS = 1000
 """Words of a sentence, at most, whose links are shown: a table of 5,000 by 5,000 words takes 200 MB."""
 MIN_SHOWN_LINK_SHARE = 0.25
-"""The least share of a word's links that is shown."""
+"""The least share of a word's links that a link must have to be shown."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ MAX_GROWTH_RATIO, MAX_GROWTH_CHARS = 20, 10_000
 """Translations of a request may have so many times as many characters as its texts, and so many more: a glossary or a
 correction can make much of little."""
 MAX_LANGUAGES = 24
-"""Languages of a model that is served in all of its directions."""
+"""The most languages of a model that is served in all of its directions."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Service:
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)
 
     def languages(self) -> dict[str, list[str]]:
-        """The languages that are known, each with those that it can be translated to; none from some."""
+        """The known languages, each with the languages that it can be translated to; some can only be targets."""
         codes = sorted({code for pair in self.runs for code in pair})
         return {src: [tgt for tgt in codes if tgt != src and self._legs(src, tgt)] for src in codes}
 
@@ -359,7 +359,7 @@ class Service:
         return code
 
     def similar(self, src: str, tgt: str, text: str, author: str | None = None) -> list[Match]:
-        """Corrections of texts much like this one, those of an author before everybody's."""
+        """Corrections of similar texts, the author's before everybody's."""
         memory = self.memory((src, tgt), author)
         return memory.like(text) if memory is not None and text.strip() else []
 

@@ -60,7 +60,7 @@ class Patience:
     read_seconds: float = 20.0
     """Without a byte of the answer being read."""
     late_bytes: int = 2**21
-    """Of a body that goes on after the answer."""
+    """Bytes that are read of a body that goes on after the answer."""
     trusted: bool = False
     """All connections are those of a proxy: there are no shares of addresses."""
 

@@ -53,7 +53,7 @@ class Server:
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
         self.tasks = DocumentTasks(self.service, self.metrics, self.limits, settings.work_folder)
         self.bodies = Shares()
-        """Bytes of bodies that are held."""
+        """Bytes of request bodies in memory."""
         processor = self.service.scheduler.processor
         self.handlers = FairThreads(
             MAX_HANDLERS,
@@ -163,8 +163,8 @@ class Server:
         return sorted(self.settings.runs, key=lambda path: base_digest(path) is not None)
 
     def _base(self, path: Path) -> Seq2SeqModel | None:
-        """The model that a run is an adapter of, loaded once for all runs on it; None of a run that is none, or that is
-        alone with its base: it is merged, which is faster."""
+        """The base model of a run that is an adapter, loaded once for all adapters of it; None for a run that is no
+        adapter. An adapter that is alone with its base is merged into it, which is faster, and has None, too."""
         digest, settings = base_digest(path), self.settings
         on_it = [one for one in settings.runs if base_digest(one) == digest]
         served = next((run.own.model for run in self.service.runs.values() if run.digest == digest), None)
@@ -198,7 +198,7 @@ class Server:
                 try:
                     self._put(path)
                 except Exception as error:
-                    say(f"{path}: not loaded anew, what was served before is served on: {error}")
+                    say(f"{path}: could not be reloaded, the version before stays in service: {error}")
 
     def _count(self, translator: SearchTranslator, src_tokens: int, tgt_tokens: int) -> None:
         pair = " ".join(translator.languages or ("?", "?"))
@@ -215,7 +215,7 @@ def stay_out_of_collections() -> None:
 
 
 def base_digest(path: Path) -> str | None:
-    """The digest of the weights that a run is an adapter of; None of a run that is none, or that cannot be read."""
+    """The digest of the base weights of an adapter; None for a run that is no adapter, or that cannot be read."""
     held = checkpoint.list_checkpoints(path)
     corrects = checkpoint.adapter_of(held[-1]) if held else None
     return None if corrects is None else str(corrects["base"])

@@ -107,7 +107,7 @@ class Store:
     ) -> str:
         """A new key, `key` or a random one, which is shown this once: the store keeps its hash."""
         if not name.isprintable() or not name.strip() or name.startswith(ADDRESS):
-            raise Error.WRONG_OPTION(f"key {name!r}: no name of a key", "take one that names its owner")
+            raise Error.WRONG_OPTION(f"key {name!r}: cannot be the name of a key", "take one that names its owner")
         key = key or secrets.token_urlsafe(24)
         row = (digest(key), name, per_minute, per_month, time.time(), _written(rights))
         with self.database.change() as connection:
@@ -115,7 +115,7 @@ class Store:
                 "INSERT INTO keys (digest, name, per_minute, per_month, created, rights) VALUES (?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING", row,
             ).rowcount:  # fmt: skip
-                raise Error.ALREADY_THERE(f"key {name!r}: there is one of that name", "remove it first")
+                raise Error.ALREADY_THERE(f"key {name!r}: this name is taken", "remove it first")
         return key
 
     def remove_key(self, name: str) -> None:
@@ -177,7 +177,7 @@ class Store:
         ]
 
     def glossary_changes(self, author: str, ids: Collection[str]) -> dict[str, float]:
-        """When each of an author's glossaries was changed last, of those that there are."""
+        """The time of the last change of each of an author's glossaries."""
         sql = f"SELECT id, changed FROM glossaries WHERE author = ? AND id IN ({', '.join('?' * len(ids))})"
         return dict(self.database.rows(sql, author, *ids))
 

@@ -87,7 +87,7 @@ class Usage:
 
 @dataclass
 class Reservation:
-    """Characters that are reserved until it is known whether they are used."""
+    """Characters that are reserved until their use is certain."""
 
     usage: Usage
     month: Month

@@ -35,7 +35,7 @@ from dragoman.text.corpus import CollectionConfig, FilesSource
 COMPANY = recipes.RECIPES[-1] / "company.yaml"
 """The recipe of `train --files`."""
 MAX_HELD_OUT = 1_000
-"""Validation pairs that are taken from the training files where no others are given."""
+"""Validation pairs that are taken from the training files if no validation files are given."""
 
 _FILES = ("train.src", "train.tgt", "valid.src", "valid.tgt")
 
@@ -112,7 +112,8 @@ def collected(given: Mapping[str, Any], run_dir: str, changes: Sequence[str] = (
 def company_recipe(
     recipe: Any, paths: Sequence[str], languages: tuple[str, str], columns: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Plain settings of a recipe for files, of COMPANY without one, with those that a command names."""
+    """Plain settings of a recipe for files (COMPANY if no recipe is named), changed by the settings that a command
+    names."""
     named = {"paths": list(paths), **({"columns": columns} if columns else {})}
     corpus = {"src_lang": languages[0], "tgt_lang": languages[1], "files": named}
     return merged(read_yaml(recipes.file_of(recipe or COMPANY)), {"corpus": corpus})

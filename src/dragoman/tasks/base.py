@@ -116,11 +116,11 @@ class Result:
     next_command: str
     """The command to use the run with."""
     quality_warning: str = ""
-    """Why it is not worth much, if it is not."""
+    """Why a low score says little; "" for other scores."""
 
 
 def refuse_search(options: Mapping[str, Any], what: str) -> None:
-    """Raises DragomanError where one of the `evaluate` options that say how to translate was given."""
+    """Raises DragomanError if an `evaluate` option for the search was given."""
     if options:
         name = min(options)
         special = {
@@ -264,7 +264,8 @@ class Job(ABC):
         """As `check`, with all that the recipe names: files and runs are to be there; the number of parameters."""
         if checkpoint.is_mean(self.run_dir):
             raise Error.UNSUPPORTED(
-                "holds the mean of several runs, which is not trained on: begin another run with it, `init_from` "
+                "holds the mean of several runs, which cannot be trained further: begin another run with it, "
+                "`init_from` "
                 f"{self.run_dir}",
                 file=self.run_dir,
             )
@@ -274,12 +275,12 @@ class Job(ABC):
         return parameters
 
     def sources(self) -> list[Any]:
-        """The sources of the corpus, but for those that are made of other files."""
+        """The sources of the corpus, without sources that are made of other files."""
         corpus = self.recipe.corpus
         return [corpus.train, corpus.valid, *corpus.test.values()]
 
     def check_files(self) -> None:
-        """Raises DragomanError for a file that is not there."""
+        """Raises DragomanError for a missing file."""
         for path in (path for source in self.sources() for path in files_of(source)):
             check_is_file(container(path))
 
@@ -323,7 +324,7 @@ class Job(ABC):
     def _prepared(self) -> Path | None:
         """Prepare, all ranks together; the checkpoint to go on from."""
         if checkpoint.list_checkpoints(self.run_dir):
-            say(f"{self.run_dir}: a run that was begun; comparing its corpus and settings with these")
+            say(f"{self.run_dir}: this run has begun already; comparing its corpus and settings with these")
         self.ranks.on_rank_zero(self.check_start)  # what cannot be built is refused before anything is written
         self.ranks.on_rank_zero(self.prepare)
         if self.ranks.world > 1:
@@ -473,7 +474,7 @@ class Job(ABC):
         )
 
     def trainer(self, training_step: TrainingStep, log: RunLog, deadline: Deadline | None = None) -> Trainer:
-        """The training of the recipe as it is now."""
+        """The training of the recipe in its present form."""
         recipe, sizes = self.recipe, {"d_model": self.recipe.model.d_model, "deadline": deadline}
         facts = {} if recipe.adapter is None else adapter.facts(recipe.adapter, self._base())
         return Trainer(recipe.training, training_step, run_dir=self.run_dir, log=log, facts=facts, **sizes)

@@ -186,7 +186,7 @@ def replay_data(run: Path, src: Path | None, tgt: Path | None, mix: bool | None,
             raise Error.MISSING_CORPUS(
                 "its training text is not here any more", "give `general_src` and `general_tgt`", file=run
             )
-        say(f"{run}: its training text is not here: your text alone is learnt, and other text may be translated worse")
+        say(f"{run}: its training text is gone: only your text is learnt, and other text may be translated worse")
     return ReplayData(corpus.train if there and mix is not False else None, sample(corpus.valid, MAX_COMPARED_PAIRS))
 
 
@@ -211,7 +211,7 @@ def _own_translations(run: Path, src: Path, directory: Path) -> tuple[Path, Path
 
 
 def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
-    """Some pairs of a source, the same each time; none of one that is not here any more."""
+    """A reproducible sample of a source's pairs; empty if its files are gone."""
     try:
         pairs = [(pair.src, pair.tgt) for pair in itertools.islice(source.pairs(), 200_000) if pair.src.strip()]
     except DragomanError:

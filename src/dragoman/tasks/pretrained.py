@@ -100,6 +100,6 @@ def is_of_encoder(name: str) -> bool:
 
 
 def has_named_rows(name: str) -> bool:
-    """True but for those parameters of an embedding that are no table of it: learned positions, a norm."""
+    """False for parameters of an embedding that are not its table: learned positions, a norm. True for all others."""
     part, _, rest = name.partition(".")
     return not part.endswith("embedding") or rest in ("embedding.weight", "tokens.embedding.weight")

@@ -52,7 +52,7 @@ Recipe = str | Path | Mapping[str, Any] | RecipeSettings
 """A recipe: its file, its name in RECIPES, a run directory, its text, plain settings, or the settings themselves."""
 
 RECIPES = (Path("recipes"), folder_of("recipes"))
-"""Folders of recipes that go by their names: here, and those that come with Dragoman."""
+"""Folders in which a recipe's name is looked up: the working folder's, and Dragoman's own."""
 
 
 def load(recipe: Recipe, overrides: Sequence[str] | None = None) -> RecipeSettings:
@@ -109,7 +109,8 @@ def file_of(recipe: str | Path) -> Path:
 
 
 def with_options(changes: Sequence[str], **options: Path | str | None) -> list[str]:
-    """Changes to the recipe, and those that are options as well. Raises DragomanError for what is given as both."""
+    """Changes to the recipe, including changes by options. Raises DragomanError for a setting that is given in both
+    ways."""
     known = {name: str(value) for name, value in options.items() if value}
     for name in known:
         if any(change.startswith(f"{name}=") for change in changes):

@@ -153,7 +153,7 @@ class Speed(NamedTuple):
 
 
 class Budget:
-    """The time for a training, and the speed of the machine, which is measured when it is asked for."""
+    """The time for a training, and the speed of the machine, which is measured on first use."""
 
     def __init__(self, seconds: float, measure: Callable[[], Speed]) -> None:
         self.seconds, self.measure = seconds, measure

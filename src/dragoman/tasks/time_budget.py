@@ -21,7 +21,7 @@ VALIDATE_SECONDS, VALIDATIONS = 60.0, 5
 
 
 def validated_by_the_clock(recipe: Any, seconds: float) -> Any:
-    """The recipe with an interval between validations, where it has none."""
+    """The recipe with an interval between validations, if it had none."""
     training = recipe.training
     if training.validate_seconds is None:
         training = replace(training, validate_seconds=min(VALIDATE_SECONDS, seconds / VALIDATIONS))

@@ -14,7 +14,7 @@ from dragoman.text.words import folded
 T = TypeVar("T")
 
 _CANDIDATES = 400
-"""Texts that are compared letter by letter, at most."""
+"""The most texts that are compared letter by letter."""
 
 _POSTINGS = 50_000
 """Texts of a word, at most, that are looked at once there are rarer ones."""
@@ -67,13 +67,14 @@ class AlikeTexts:
 
 
 def most_alike(form: str, forms: Mapping[T, str], count: int | None, least: float) -> list[tuple[T, float]]:
-    """(key, similarity) of the `count` forms that are most like one, best first; None: of all that are `least`."""
+    """(key, similarity) of the `count` most similar forms, best first; None: of all forms with a similarity of at least
+    `least`."""
     matches = process.extract(form, forms, scorer=fuzz.ratio, limit=count, score_cutoff=100 * least)
     return [(key, score / 100) for _, score, key in matches]
 
 
 def uncased(text: str) -> str:
-    """The form of a text that is compared."""
+    """The form in which a text is compared."""
     return lookup_form(text, cased=False)
 
 

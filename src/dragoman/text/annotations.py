@@ -30,7 +30,7 @@ PIECES = {"tags": CODE_PIECES, "terms": TERM_PIECES, "fuzzy": MEMORY_PIECES, "co
 """The pieces that a setting of `corpus.augment`, or `corpus.context`, puts into pairs."""
 
 ON_BOTH_SIDES = frozenset({"tags"})
-"""Settings whose pieces a model writes, too; others are read alone."""
+"""Settings whose pieces a model also writes; pieces of other settings are only read."""
 
 PIECE = re.compile(r"⟦(?:/?[1-9][0-9]?|[1-9][0-9]?/|/?term|as|memory|/?other|break)⟧")
 _CODE = re.compile(r"⟦(/?)([1-9][0-9]?)(/?)⟧")

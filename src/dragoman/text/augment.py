@@ -37,9 +37,8 @@ class Augment(Protocol):
 
 @settings
 class TextAugmentConfig:
-    """Shares of the training pairs that are changed, drawn anew in each epoch; all 0: none is.
-
-    At most one of `upper`, `title` and `lower` is done to a pair; the others are drawn each for itself.
+    """Shares of the training pairs that are changed, drawn anew in each epoch; all 0: no pair is changed. At most one
+    of `upper`, `title` and `lower` is applied to a pair; other changes are drawn independently.
     """
 
     upper: Share = 0.0  #: Both sides in capitals.
@@ -161,8 +160,8 @@ def _beside(letter: str, rng: random.Random) -> str:
 def with_placeholder(src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
     """Both texts with one placeholder that has to be copied.
 
-    It takes the place of a word that stands once on both sides, a name or a number; or else it goes to the beginning
-    or before the final mark of both.
+    It replaces a word that both sides have once, a name or a number; or else it goes to the beginning or before the
+    final mark of both.
     """
     made = _placeholder(rng)
     words = [Counter(word for word in split_words(text) if tells_words(word[0])) for text in (src, tgt)]

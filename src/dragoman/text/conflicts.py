@@ -1,4 +1,4 @@
-"""Several translations of one source, in a corpus or in a memory: the rule that says which of them is kept."""
+"""The rule for several translations of one source, in a corpus or in a memory: which translation is kept."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.text.inflection import Inflection  # of learnt terms alone
 
 PREFIX_LETTERS = 4
-"""First letters of a term, by which it is looked for."""
+"""The number of first letters by which a term is looked for."""
 TERM_SPACE = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`protect_terms`)."""
 
@@ -100,7 +100,7 @@ class Glossary:
     places: dict[str, str] = field(default_factory=dict, compare=False)
     """Where a target was read first (`terms.tsv, line 3`)."""
     left_out: tuple[DragomanError, ...] = field(default=(), compare=False)
-    """Rows that are no term, and why."""
+    """Rows that are no terms, and the reasons."""
     inflections: "tuple[Inflection, Inflection] | None" = None
     """Of the source and of the target, where terms are found, and their targets recognised, in any form."""
 
@@ -308,5 +308,5 @@ def _capitals(term: str) -> list[bool]:
 
 
 def _is_cased(term: str) -> bool:
-    """True for a term that is found only as it is written."""
+    """True for a term that matches only in this spelling."""
     return term != term.lower()

@@ -28,8 +28,8 @@ MAX_LINE_BYTES = 64 * 2**20
 """A longer line is no sentence: a file without line ends, or a decompression bomb."""
 
 PATIENCE_S = 0.05
-"""Seconds that a line may take to follow another in one batch: a program that writes them one by one is not waited for,
-and one that pours out a file fills whole batches."""
+"""The most seconds between two lines of a batch: no batch waits for a program that writes line by line, and a program
+that writes a whole file fills whole batches."""
 
 
 class Compression(NamedTuple):
@@ -119,7 +119,7 @@ _OFFICE = {
     b"word/": "a Word document", b"xl/": "an Excel workbook", b"ppt/": "a PowerPoint presentation",
     b"opendocument": "an OpenDocument file", b"epub": "an e-book",
 }  # fmt: skip
-"""Zip files that are documents, by what stands in their first bytes."""
+"""Zip files that are documents, by text in their first bytes."""
 
 
 def find(path: str | Path) -> Path:
@@ -262,7 +262,8 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse what has no fixed content: it is read more than once (a pipe would also wait for ever)."""
+    """Refuse a file without fixed content, such as a pipe: it is read more than once, and a pipe would also wait for
+    ever."""
     if path.is_dir():
         raise Error.WRONG_FILE_TYPE(" is a directory", "name a file in it", file=path)
     if os.path.exists(path) and not path.is_file():
@@ -366,7 +367,7 @@ def _refuse_utf16(name: str) -> NoReturn:
 
 
 STREAM_LINES = 2048
-"""Lines that are read ahead, to sort them by length."""
+"""The number of lines that are read ahead, to sort them by length."""
 
 
 def in_chunks(lines: Iterable[str], size: int, waiting: Callable[[], bool] = lambda: False) -> Iterator[list[str]]:

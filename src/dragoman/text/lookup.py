@@ -18,7 +18,8 @@ _POINTS = re.compile(
 )
 """Signs that Hebrew and Arabic are mostly written without; tatweel, which makes a word longer."""
 _STRESS = re.compile("(?<=[\u0400-\u04ff])[\u0300\u0301]")
-"""Accents of dictionaries on Cyrillic letters; those that make another letter are one with it after NFC."""
+"""Stress marks of dictionaries on Cyrillic letters; marks that make another letter are already joined with the letter
+by NFC."""
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
 _GREEK_MARKS = re.compile("[\u0300\u0301\u0308\u0313\u0314\u0342]")
 _PRESENTED = re.compile("[\ufb00-\ufb06\ufb1d-\ufdff\ufe70-\ufefc]")

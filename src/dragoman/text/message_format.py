@@ -78,7 +78,7 @@ def _sentences_of(arm: str | Message) -> Iterator[str]:
 
 
 def parse(text: str) -> Message | None:
-    """The message that a text is; None for one without an argument that has arms, or with too many arms.
+    """The message in a text; None for a text without an argument with arms, or with too many arms.
 
     >>> parse("Sie haben {n, plural, one {# Buch} other {# Bücher}}.")
     Message(head='{n, plural, ', arms=[('one', 'Sie haben {#} Buch.'), ('other', 'Sie haben {#} Bücher.')])
@@ -94,9 +94,8 @@ def parse(text: str) -> Message | None:
 
 
 def _parsed(text: str, left: list[int]) -> str | Message:
-    """The message that a text is, or the text where it has no arms. Raises ValueError for one that is broken.
-
-    `left`: a count of the arms that there may be.
+    """The message in a text, or the text if it has no arms. Raises ValueError for a broken message. `left`: the number
+    of arms that are still allowed.
     """
     head = _HEAD.search(text)
     if head is None:
@@ -161,9 +160,8 @@ def _without_inner(arm: str) -> str:
 
 
 def masked(text: str) -> str | None:
-    """A text with letters in the place of its arguments that have arms, as long as it was; None where one is broken.
-
-    An argument whose last arm ends a sentence ends one here.
+    """A text of the same length with letters in the place of arguments with arms; None if an argument is broken. An
+    argument whose last arm ends a sentence ends a sentence here, too.
 
     >>> masked("So. {n, plural, other {#}} cats.")
     'So. XXXXXXXXXXXXXXXXXXXXXX cats.'

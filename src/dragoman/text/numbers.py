@@ -72,7 +72,7 @@ def parts_of(number: Number) -> list[frozenset[str]]:
 
 
 def values_in(text: str, language: str = "") -> list[str]:
-    """The values that each of a text's numbers may have, those of number words of the language among them."""
+    """For each number of a text, the values that it may have; number words of the language count as numbers."""
     values = []
     for number in numbers_in(text, language):
         if number.kind == "date":  # the day may be the month

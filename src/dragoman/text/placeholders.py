@@ -51,7 +51,7 @@ class System(NamedTuple):
     pattern: str
     """Bounded everywhere: a line of a megabyte may hold anything."""
     specified: str = ""
-    """The place where it is."""
+    """The place of the placeholder."""
     at_letter: bool = False
     """It may begin with a letter or a digit."""
 
@@ -251,9 +251,8 @@ def keeps_codes(src: str, translation: str) -> bool:
 def mask_spans(
     text: str, never: frozenset[int] = frozenset(), pattern: re.Pattern[str] = _SPAN
 ) -> tuple[str, list[tuple[str, str]]]:
-    """(the text with a known word in the place of each span that stands for one, [(the word, its span)]).
-
-    A span that is a part of a word (`module.py$method`) stands for none, nor do those whose numbers are in `never`.
+    """(the text with a known word in the place of each span that stands for a word, [(the word, its span)]). A span
+    inside of a word (`module.py$method`) is not replaced, nor are the spans whose numbers are in `never`.
 
     >>> mask_spans("{name} has %d cats <b>here</b>.")
     ('Tom has 7 cats <b>here</b>.', [('Tom', '{name}'), ('7', '%d')])

@@ -123,11 +123,15 @@ class _Rules:
         return self._full_stop_ends(text, start, match, following)
 
     def _is_shouted(self, before: str) -> bool:
-        """True behind a name that has the mark: Yahoo!"""
+        """True behind a name that ends with the mark: Yahoo!"""
         word = _LAST_WORD.search(before)
         return word is not None and word.group().lower() in self.in_shouts
 
     def _full_stop_ends(self, text: str, start: int, match: re.Match[str], following: str) -> bool:
+        """True if a full stop ends its sentence, and not an abbreviation, an initial or a number.
+
+        What decides is the word before the stop, and whether the word behind it often starts sentences.
+        """
         before = text[max(start, match.start() - 40) : match.start()]
         last_word = _LAST_WORD.search(before)
         word = last_word.group() if last_word else ""
@@ -141,6 +145,7 @@ class _Rules:
             r"\d{1,3}|[A-Za-z]|[ivxIVX]{1,4}", word
         ):
             return False  # "1. Open the file": the number of an item
+        # One letter: an initial ("J. Smith") or a part of an abbreviation.
         lowered = word.lower()
         last = re.split(r"[.\-’'/]", lowered)[-1]
         is_letter = len(word) == 1 and word.isalpha()
@@ -151,10 +156,12 @@ class _Rules:
         if lowered in ("г", "гг"):  # a year's, which may end a sentence; a town's does not
             return re.search(r"\d\s*$", before[: -len(word)]) is not None
         if lowered in self.abbreviations or (last in self.abbreviations and last != lowered and len(last) > 1):
-            may_be_name = self.is_cased_noun or lowered in self.in_names  # what has a capital may be a name's next word
+            # An abbreviation that may stand last ("etc.") ends a sentence if a capital follows that is no name's.
+            may_be_name = self.is_cased_noun or lowered in self.in_names
             return lowered in self.final and (starts or (following[:1].isupper() and not may_be_name))
         if self.is_cased_noun and is_letter:  # "z. B.", "d. h."
             return False
+        # "3. Mai", "XIV. Jahrhundert": a number with a stop is an ordinal.
         if self.ordinals and re.fullmatch(r"\d{1,2}|[IVX]{1,5}", word):
             return starts or (word.isdigit() and not self.needs_starter)
         return True

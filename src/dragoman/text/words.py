@@ -45,7 +45,7 @@ _CLUSTERS = regex.compile(CLUSTER, regex.DOTALL)
 
 _ENDS = "".join(regex.findall(r"[\p{Terminal_Punctuation}\p{Pe}]", _OF_SCRIPTS))
 CLOSING, OPENING = f".,;:!?)]}}»”…{_ENDS}", "([{«“„¿¡「『（［｛《〈【"
-"""Marks that stand close to what is before them, in any script, and to what follows."""
+"""Marks without a blank before them, in any script, and marks without a blank behind them."""
 
 
 class Word(NamedTuple):
@@ -181,7 +181,7 @@ _AFTER_ALL = (
 _AFTER_CONSONANT = "은 이 을 과 으로 이나 이란 이랑 이며 이고 이라 이든"
 _AFTER_VOWEL = "는 가 를 와 로 나 란 랑 며 고 라 든"
 _AFTER_ONE = "에서 에게서 에게 까지 부터 보다 처럼 마다 으로 은 는 을 를 입니다"
-"""Particles that may stand behind a noun of one syllable: others are as often the end of another word."""
+"""Particles that may stand behind a noun of one syllable. Other particles are as often the end of another word."""
 _PARTICLE = "|".join(sorted(f"{_AFTER_ALL} {_AFTER_CONSONANT} {_AFTER_VOWEL}".split(), key=len, reverse=True))
 _PARTICLES = re.compile(rf"({_PARTICLE})(?:{_PARTICLE})*(?![\w])")
 

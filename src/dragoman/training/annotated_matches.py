@@ -17,7 +17,7 @@ BOUNDS = (MAX_TRAINED_SIMILARITY, 0.9, 0.8, 0.7, 0.6, MIN_SIMILARITY)
 MIN_BAD_SIMILARITY = 0.3
 """The least similarity of a bad match, which a model learns to leave alone."""
 BAD_MATCH_SHARE = 0.1
-"""Share of matches that are bad ones."""
+"""The share of bad matches."""
 
 
 class TrainingMatches:

@@ -150,7 +150,7 @@ class Annotator:
         return self.terms(self._aligned(without_pieces(src)[0], plain_text(tgt)), src, rng), tgt
 
     def _with_codes(self, src: str, tgt: str, rng: random.Random) -> tuple[str, str]:
-        """The pair with pieces of codes, or as it is. One that has some of its own loses them in some epochs."""
+        """The pair with pieces of codes, or as it is. A pair with codes of its own loses them in some epochs."""
         drawn = rng.random()
         if PIECE.search(src):
             return (plain_text(src), plain_text(tgt)) if drawn < PLAIN_SHARE else (src, tgt)

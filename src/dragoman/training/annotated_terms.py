@@ -24,7 +24,7 @@ MAX_DRAWS = 12
 MAX_TRANSLATION_WORDS = 6
 """Words of a term's translation, at most."""
 STOP_WORD_SHARE = 0.3
-"""Share of all words of a text that are its stop words: those that it has most often."""
+"""The share of all words of a text that its stop words, the most frequent words, make up."""
 AS_WRITTEN = 0.5
 """Share of translations of several words that are given as they stand there: a glossary has such terms in the form of a
 dictionary, whose words are not all lemmas."""
@@ -46,7 +46,7 @@ class TermAnnotator:
 
     @classmethod
     def of_words(cls, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], language: str) -> "TermAnnotator":
-        """An annotator of pairs that are words; `language`: of the targets."""
+        """An annotator of pairs that are split into words; `language`: of the targets."""
         src = Counter(word.lower() for words, _ in pairs for word in words if is_of_letters(word))
         tgt = Counter(word for _, words in pairs for word in words if is_of_letters(word))
         ranked = src.most_common()
@@ -88,7 +88,7 @@ class TermAnnotator:
         )
 
     def _as_given(self, pair: Aligned, phrase: Phrase, rng: random.Random) -> str:
-        """The translation of a phrase as it stands behind it."""
+        """The pieces behind a phrase: its translation."""
         first, last = (pair.tgt_words[at] for at in (phrase.tgt_start, phrase.tgt_end - 1))
         is_written = first != last and rng.random() < AS_WRITTEN
         return pair.tgt[first.start : last.end] if is_written else self.target(pair, phrase)

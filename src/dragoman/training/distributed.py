@@ -61,7 +61,7 @@ class Ranks:
         return sums
 
     def any(self, flag: bool) -> bool:
-        """True on all ranks if it is on one."""
+        """True on all ranks if it is true on one rank."""
         return flag
 
     def on_rank_zero(self, work: Callable[[], T]) -> T | None:
@@ -138,12 +138,14 @@ class TorchRanks(Ranks):
         """An all-reduce by recursive doubling (Thakur et al. 2005): in round k a rank exchanges its sum with the one
         2^k away, and both add, so that all go up the tree together."""
         share = planned // self.world
+        # 1. Every rank learns what every other rank has, so that both sides of an exchange know what will be sent.
         flags = self.flags(sums, len(parameters))
         has = flags[:, 0] > 0
         assert has.tolist() == [rank * share < count for rank in range(self.world)], "another division of the step"
         flat = None if sums is None else flattened(sums, parameters)
         present, distance = flags[:, 3:] > 0, 1
         mine = present[self.rank]
+        # 2. Ranks are leaves of a tree. After round k each rank has the sum of its block of 2^k ranks.
         while distance < self.world:
             partner = self.rank ^ distance
             start = partner // distance * distance  # the first rank of the partner's block
@@ -182,6 +184,7 @@ class TorchRanks(Ranks):
 
         `own`, `theirs`: which parameters have a gradient there, None where the block has computed nothing.
         """
+        # A block without a sum neither sends nor is waited for.
         operations, received = [], None
         if own is not None:
             assert flat is not None
@@ -194,7 +197,7 @@ class TorchRanks(Ranks):
             work.wait()
         if received is None or flat is None:
             return flat if received is None else received
-        total = received + flat
+        total = received + flat  # the same on both sides, to the bit: addition of two numbers commutes
         if own is not None and theirs is not None and not torch.equal(own, theirs):
             # What takes part on one side only is not added to zeros: -0.0 + 0.0 is another zero.
             sizes = [*(parameter.numel() for parameter in parameters), 1]
@@ -357,6 +360,7 @@ def _round(store: dist.TCPStore, rank: int, world: int) -> str:
     and answers each of the others by the name that it came with: an answer to a process that is gone is not taken.
     """
     deadline = time.monotonic() + JOIN_S
+    # Rank 0: draw a number, wait for each other rank to join by a name, and answer with that name.
     if rank == 0:
         number = str(store.add("dragoman/rounds", 1))
         store.set("dragoman/round", number)
@@ -364,6 +368,7 @@ def _round(store: dist.TCPStore, rank: int, world: int) -> str:
             _until(lambda other=other: store.check([f"dragoman/join/{number}/{other}"]), deadline)  # type: ignore[misc]
             store.set(f"dragoman/go/{number}/{other}", store.get(f"dragoman/join/{number}/{other}").decode())
         return number
+    # Others: join the newest number that rank 0 has drawn. A number left by an earlier start never gets an answer.
     name, last = uuid.uuid4().hex, ""
 
     def answered() -> bool:
@@ -404,6 +409,6 @@ def unflattened(flat: Tensor, parameters: Sequence[Tensor], present: Tensor) -> 
 
 
 def _first_difference(expected: str, actual: str) -> str:
-    """The first line of `actual` that is another one in `expected`."""
+    """The first line of `actual` that differs from the line of `expected`."""
     lines = zip(expected.splitlines(), actual.splitlines(), strict=False)
     return next((f"{other}, where it has {one}" for one, other in lines if one != other), "one of them has more")

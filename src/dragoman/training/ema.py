@@ -1,4 +1,4 @@
-"""Averages of the weights, which translate better than the weights of any one step."""
+"""Averages of the weights, which translate better than the weights of any single step."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,7 +88,7 @@ class LastAverager(Averager):
     def __init__(self, run_dir: Path, count: int) -> None:
         self.run_dir, self.count = run_dir, count
         self.made: tuple[int, dict[str, Tensor]] | None = None
-        """The average of a step, which is validated and then saved."""
+        """The average at a step, which is validated and then saved."""
 
     def update(self, step: int) -> None:
         self.made = None

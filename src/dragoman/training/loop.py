@@ -122,7 +122,7 @@ class Trainer(Resumable):
         say("stopping after this step; once more to stop at once, without saving")
 
     def end(self) -> Outcome:
-        """Log where the training stands, and why it goes no further."""
+        """Log the step, and the reason for the end of the training."""
         reason = self.why_done or "interrupted"
         outcome = Outcome(reason, self.step, self.state.best_step, self.state.best.get("score"), self.elapsed_s)
         self.log.event("end", **asdict(outcome), peak_bytes=peak_bytes(self.device))

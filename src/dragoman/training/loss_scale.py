@@ -15,7 +15,7 @@ from dragoman.training.nonfinite import NotFinite
 INITIAL_SCALE = 128.0
 """Far less than GradScaler's 65,536: the loss is a sum over tokens here and no mean."""
 MIN_SCALE = 2.0**-10
-"""An overflow below it is none that another scale would mend."""
+"""A smaller scale would not mend an overflow below this."""
 GROWTH_INTERVAL = 2000
 
 

@@ -51,7 +51,7 @@ class NotFinite(Exception):
 
 
 def not_finite(loss: Tensor, norm: Tensor) -> str | None:
-    """The number of a step that is not finite, in words (`the loss is nan`); None if all are."""
+    """The number of a step that is not finite, in words (`the loss is nan`); None if all numbers are finite."""
     for name, value in (("loss", float(loss)), ("norm of the gradient", float(norm))):
         if not math.isfinite(value):
             return f"the {name} is {value}"
@@ -70,7 +70,7 @@ def listed(what: str, numbers: Iterable[int]) -> str:
 
 
 def given_up(error: NotFinite, tried: str) -> DragomanError:
-    """The end of a training, in one line."""
+    """The message at the end of a training, in one line."""
     return Error.DIVERGED(
         f"{error}{tried}: nothing was saved since the last checkpoint. Look at those lines",
         "lower training.schedule's rate, lengthen its warm-up, or set training.precision=float32; or let such steps "

@@ -246,5 +246,5 @@ def frozen_parameters(model: nn.Module, parts: Sequence[str]) -> list[Tensor]:
             )
         frozen |= chosen
     if len(frozen) == len(named):
-        raise Error.WRONG_SETTING("training.freeze: all of the model is frozen", "leave something to train")
+        raise Error.WRONG_SETTING("training.freeze: the whole model is frozen", "leave something to train")
     return list(frozen.values())

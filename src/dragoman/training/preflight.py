@@ -54,7 +54,7 @@ class Estimate:
     """Of the process on the CPU, of the device's allocator on a GPU."""
     checkpoint_bytes: int
     disk_bytes: int
-    """Of all checkpoints that are kept, and the one that is being written."""
+    """Bytes of all kept checkpoints, and of the checkpoint that is being written."""
 
     def seconds(self, steps: int, validate_every: int) -> float:
         """Seconds that so many steps will take, with their validations and checkpoints."""
@@ -108,7 +108,7 @@ def _fitting(trainer: Trainer, trial: Callable[[Trainer], T]) -> T:
 
 
 def _largest_batch(trainer: Trainer) -> None:
-    """Take the micro-batch that needs the most memory, after one of a quarter of it has said whether it will fit."""
+    """Take the micro-batch that needs the most memory, after a quarter of it has shown whether it will fit."""
     budget = trainer.config.batch_tokens
     sizes, peaks = [], []
     for part in (8, 4):
@@ -166,7 +166,7 @@ def _workspace(trainer: Trainer) -> int:
     if (given := trainer.config.workspace) != "auto":
         return int(given or 0) << 20
     if (free := available_bytes(trainer.device)) is None:
-        raise Error.UNSUPPORTED("training.workspace=auto: the system does not say what is free", "give it in MiB")
+        raise Error.UNSUPPORTED("training.workspace=auto: the amount of free memory is unknown here", "give it in MiB")
     sharing = trainer.ranks.world if trainer.device.type == "cpu" else 1
     return int(MAX_BATCH_MEMORY_SHARE * free / sharing) - _moments(trainer)
 

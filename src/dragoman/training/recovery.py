@@ -112,7 +112,8 @@ class Resumable:
         return groups, {"step": self.step, **for_people, **figures, **self.facts, **self.state.to_dict()}
 
     def resume(self, path: Path, rollbacks: int | None = None) -> None:
-        """Go on from a verified checkpoint, with the log of a run that has rolled back so often (None: as it says)."""
+        """Go on from a verified checkpoint. `rollbacks`: how often the run has rolled back (None: the checkpoint's
+        number)."""
         checkpoint.load_weights(self.model, checkpoint.load_group(path, "model"), str(path))
         optim.load_state_tensors(self.training_step.optimizer, self.model, checkpoint.load_group(path, "optimizer"))
         if (path / "averaged.safetensors").exists():

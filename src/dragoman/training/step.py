@@ -71,7 +71,7 @@ class TrainingStep:
             self.fast = FastReduction(self.model, self.parameters, self.ranks)
 
     def set_precision(self, precision: str) -> None:
-        """Compute in `precision` from now on: a run that goes on keeps the one that it began in."""
+        """Compute in `precision` from now on: a resumed run keeps the precision that it began in."""
         self.precision, self.loss_scale = precision, LossScale.of(precision)
         if self.config.backend == "auto":
             accelerate(self.model, self.device, precision)
@@ -130,9 +130,8 @@ class TrainingStep:
     def backward(
         self, step: int, number: int, part: int, batch: Any, model: nn.Module | None = None
     ) -> tuple[Tensor, int, int]:
-        """Forward and backward of (a part of) a micro-batch, whose gradients are added to those there are: `Task.loss`.
-
-        `model`: the trained one in the wrapping of those who sum its gradients.
+        """Forward and backward of (a part of) a micro-batch (`Task.loss`): gradients are added to the existing
+        gradients. `model`: the trained model, wrapped by a library that sums its gradients over ranks.
         """
         if self.compiled == "graphs":
             torch.compiler.cudagraph_mark_step_begin()

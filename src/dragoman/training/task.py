@@ -28,10 +28,9 @@ class Validation:
 
 
 class Task(Protocol):
-    """Batches, loss and validation of one kind of model.
-
-    One with `ranks` is validated on all of them, which share the work; others by the first alone. One whose `from_disk`
-    is true may have so many examples that it reads each when a step asks for it.
+    """Batches, loss and validation of one kind of model. A task with `ranks` is validated by all ranks, which share the
+    work; other tasks by the first rank alone. A task whose `from_disk` is true may have so many examples that it reads
+    each example when a step needs it.
     """
 
     def position(self, step: int) -> tuple[int, int]:

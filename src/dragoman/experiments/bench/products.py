@@ -22,7 +22,7 @@ PRODUCTS: dict[Any, Callable[..., Tensor]] = {
     torch.ops.aten.bmm: torch.bmm,
     torch.ops.aten.baddbmm: torch.baddbmm,
 }
-"""The products that are timed alone: every one of forward and backward is one of these when it is computed."""
+"""The products that are timed alone: every product of forward and backward is computed by one of these."""
 
 
 def _attention_flops(query: tuple[int, ...], key: tuple[int, ...], *_: Any, **__: Any) -> int:
@@ -43,7 +43,7 @@ ATTENTION_FLOPS = {
 """Fused attentions, counted as the textbook's lines: `flop_counter` leaves that of the CPU out."""
 
 UNCOUNTED = ("rnn_layer", "cudnn_rnn", "lstm", "gru")
-"""Parts of the names of kernels that hold products which nobody sees from outside."""
+"""Parts of the names of kernels with products inside that a profiler does not count."""
 
 PEAK_SIZES = {"cpu": (512, 1024, 2048), "mps": (1024, 2048, 4096), "cuda": (2048, 4096, 8192)}
 TRIALS_PER_SIZE = 5

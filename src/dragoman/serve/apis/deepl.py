@@ -34,7 +34,7 @@ from dragoman.text.glossary import Glossary
 VARIANTS = {
     "en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH-HANS", "ZH-HANT"),
 }  # fmt: skip
-"""Target codes of languages that have several."""
+"""Target codes of languages with several codes."""
 REFUSED = ("style_id", "custom_instructions", "translation_memory_id")
 """Parameters that no model here has anything for."""
 MAX_GLOSSARIES = 5
@@ -360,7 +360,7 @@ def _glossary(call: Call, given: Options, src: str, tgt: str) -> Glossary | None
 
 
 def _checked(id: str) -> str:
-    """The id of a glossary. Raises ApiError for what is none."""
+    """The id of a glossary. Raises ApiError for text that is no id."""
     if not re.fullmatch(r"[0-9a-fA-F-]{36}", id):
         raise ApiError(400, "Invalid or missing glossary id")
     return id
@@ -456,7 +456,7 @@ def glossary(call: Call) -> dict[str, Any]:
 
 @api.operation("PATCH", "/v3/glossaries/{id}", "Another name, or more entries", _RECORD_3)
 def change_glossary(call: Call, given: ChangedGlossary) -> dict[str, Any]:
-    """A new name, or entries that come to those that are there or take their place."""
+    """A new name, or entries that are added to the old entries or replace them."""
     with call.server.glossaries.changing:
         stored = _stored(call)
         dictionaries = dict(stored.dictionaries)

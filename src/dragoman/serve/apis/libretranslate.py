@@ -138,7 +138,7 @@ def languages(call: Call) -> list[dict[str, Any]]:
 @api.operation("POST", "/translate_file", "Translate a file; answers when it is done",
                {"translatedFileUrl": "http://localhost:5000/download_file/..."}, files=True)  # fmt: skip
 def translate_file(call: Call, given: Pair) -> Awaitable[dict[str, str]]:
-    """A client that goes away has its document dropped."""
+    """The document of a client that goes away is dropped."""
     require(call.server.settings.documents, "Files translation are disabled on this server.")
     src, tgt = _languages(call, given.source, given.target)
     _require_route(call, src, tgt)

@@ -177,7 +177,7 @@ def _records(item: Translated, *, notes: bool) -> list[dict[str, Any]]:
 
 
 def _common(answer: Answer, sentences: Sequence[SentenceSpans]) -> dict[str, Any]:
-    """The fields of a translation, whether it is of a whole text or of a part of one."""
+    """The fields of a translation of a whole text or of a part of a text."""
     item = answer.item
     return {
         "text": item.best.text,
@@ -205,7 +205,7 @@ def parts_of(text: str, memory: Memory | None = None) -> list[str]:
 
 
 def _stays(part: str, line: str, memory: Memory | None) -> bool:
-    """True for a line that has to be translated with what stands before it."""
+    """True for a line that has to be translated together with the lines before it."""
     return memory is not None and (not line.strip() or memory.breaks_inside(part, line))
 
 
@@ -304,7 +304,7 @@ async def _parts(
 
 
 def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
-    """A translation whose sentences stand further back in both texts."""
+    """A translation with the places of its sentences moved back in both texts."""
     sentences = tuple(
         SentenceSpans((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
         for one in item.sentences

@@ -135,7 +135,7 @@ class Translation(Part):
     """Characters from and to of each word, and its confidence."""
     warnings: list[dict[str, Any]] | None = None
     memory: list[dict[str, Any]] | None = None
-    """Corrections of texts that are like this one."""
+    """Corrections of similar texts."""
 
 
 class Translations(BaseModel):

@@ -70,7 +70,7 @@ class ClassifierJob(Job):
     metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy")
     inference: ClassVar[Any] = Predictor
     things: ClassVar[str]
-    """The name of what is labelled, in the plural."""
+    """The plural name of the labelled items."""
     splits: tuple[Split, Split, dict[str, Split]]
     labels: list[str]
 

@@ -82,7 +82,8 @@ def score(
 
 
 def samples(generator: Generator, ids: IntArray, count: int) -> list[dict[str, str]]:
-    """Up to `count` places of a text, the same every time: what stands there, how it goes on, how the model goes on."""
+    """Up to `count` places of a text, the same every time: (the text before, its continuation, the model's
+    continuation)."""
     prompt_len = max(1, generator.max_context // 4)
     length = 2 * prompt_len
     room = len(ids) - prompt_len - length

@@ -371,7 +371,7 @@ class TranslationJob(Job):
         return weights
 
     def _orders(self) -> Path:
-        """The folder for orders of the corpus as it is stored now; those of another one are dropped."""
+        """The folder for the row orders of the corpus as it is stored now; row orders of other corpora are deleted."""
         everything = self.run_dir / "prepared" / "orders"
         folder = everything / self.train.meta["fingerprint"][:16]
         if self.ranks.is_first and everything.is_dir():

@@ -1,4 +1,4 @@
-"""Training pairs without those that stand in a text that the model is validated or tested on (`corpus.leaks: drop`)."""
+"""Training pairs without pairs of validation and test texts (`corpus.leaks: drop`)."""
 
 import hashlib
 from collections import Counter
@@ -70,7 +70,7 @@ def without_leaks(source: PairSource, held_out: Mapping[str, list[Pair]], folder
 
 
 def left_out_of(folder: Path, identity: str | None = None) -> dict[int, str] | None:
-    """The numbers in `folder`/leaks.json; None where it is not there, or is of other texts than those of `identity`."""
+    """The numbers in `folder`/leaks.json; None if the file is missing or belongs to other texts than `identity`."""
     try:
         kept = atomic_io.read_json(folder / FILE, dict)
         if identity in (None, kept["fingerprint"]):

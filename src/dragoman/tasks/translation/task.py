@@ -187,7 +187,8 @@ class TranslationTask(PlannedTask):
         return replace(batch, weights=torch.from_numpy(self.weights[corpus.lines[rows]]))
 
     def _augmented(self, src: list[int], tgt: list[int], rng: random.Random) -> tuple[list[int], list[int]]:
-        """The ids of the pair's text as `corpus.augment` changes it; the same ids where some of it has none."""
+        """The ids of the pair's text as `corpus.augment` changes it; the same ids where a changed side would be
+        empty."""
         if not self.augment.is_on or UNK_ID in src or UNK_ID in tgt:
             return src, tgt
         before = self.tokenizers.src.decode(src), self.tokenizers.tgt.decode(tgt)

@@ -70,7 +70,7 @@ class PairSource(Source, ABC):
 
 
 class SingleFileSource(PairSource):
-    """Pairs in one file, `path`, which is looked for at once and read as the pairs are asked for."""
+    """Pairs in one file, `path`. A missing file is an error at once; the file is read when the pairs are."""
 
     path: str
     named = ("path",)

@@ -45,7 +45,7 @@ class EntriesSource(SingleFileSource):
 
     @abstractmethod
     def entries(self, path: Path) -> Iterator[Entry]:
-        """The entries of the file, those without a translation too."""
+        """The entries of the file, including entries without a translation."""
 
     def read(self, path: Path) -> Iterator[Pair]:
         yield from map(self.pair, self._translated(path))

@@ -21,7 +21,7 @@ USUAL: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     LABELLED: [LABELLED, ("sentence", "label"), ("text", "labels")],
     TEXT: [TEXT, ("sentence",)],
 }
-"""Columns that are taken where none are named, the first that are there."""
+"""Columns that are taken if no columns are named: the first of these that exist."""
 
 VALID = ("valid", "validation", "dev", "val")
 """Names of the validation split in a mapping of splits."""
@@ -155,7 +155,7 @@ def _chosen(
     languages: tuple[str, str],
     name: str,
 ) -> tuple[str, ...]:
-    """The keys of a record's texts. Raises DragomanError where it is not plain which are meant."""
+    """The keys of a record's texts. Raises DragomanError if the record leaves several choices."""
     usual = ([languages] if fields == PAIR else []) + USUAL[fields]
     inner = row.get("translation")
     inner = inner if isinstance(inner, Mapping) else {}

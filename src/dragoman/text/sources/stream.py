@@ -34,7 +34,7 @@ class StreamSource(PairSource):
     block_pairs: Annotated[int, Field(ge=1)] = 500_000  #: Pairs of a block. [pairs]
 
     def pairs(self) -> Iterator[Pair]:
-        raise Error.UNSUPPORTED(f"corpus: {self.path}: pairs of a stream are for training alone")
+        raise Error.UNSUPPORTED(f"corpus: {self.path}: a stream can only be trained on")
 
 
 class Stream:
@@ -55,7 +55,7 @@ class Stream:
         return self.folder / f"block-{number:06d}.tsv"
 
     def numbers(self) -> list[int]:
-        """The blocks that are on the disk."""
+        """The blocks on the disk."""
         return sorted(int(path.stem.split("-")[1]) for path in self.folder.glob("block-*.tsv"))
 
     def _read(self, path: Path) -> None:

@@ -88,7 +88,7 @@ class TsvSource(SingleFileSource):
 
 
 def _number(text: str, path: Path, line: int, column: int) -> float:
-    """A score. Raises DragomanError, with the number of such lines, for what is no number or not finite."""
+    """A score. Raises DragomanError, with the number of such lines, for text that is no finite number."""
     if math.isfinite(number := _float(text)):
         return number
     columns = (other.split("\t")[column - 1 : column] for other in read_lines(path))

@@ -36,7 +36,7 @@ class Tokenizer(ABC):
     before: Sequence[int] = ()
     """The ids that every text of `encode` begins with, such as the tag of its language."""
     after: Sequence[int] = ()
-    """And those that it ends with."""
+    """Tokens that it ends with."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -136,7 +136,8 @@ class Tokenizer(ABC):
 
 
 class Vocabulary:
-    """Pieces by id, the specials first; a piece that is spelled like a special is never looked up as one."""
+    """Pieces by id, special pieces first; a piece of text that is spelled like a special piece is never looked up as
+    that."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
         self._pieces = [*SPECIALS, *pieces]
@@ -169,7 +170,7 @@ class Vocabulary:
         return self._pieces[index]
 
     def encode(self, token: str) -> int:
-        """The id of a token of a text, UNK_ID for an unknown one and for one that spells a special."""
+        """The id of a token of a text; UNK_ID for an unknown token, and for a token that spells a special piece."""
         return self._ids.get(token, UNK_ID)
 
     def id_of(self, piece: str) -> int:

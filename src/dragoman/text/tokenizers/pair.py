@@ -127,7 +127,7 @@ class SeparateConfig:
 
 @settings
 class ReuseConfig:
-    """The tokenizer of another run as it is, which is then kept in this one: for fine-tuning."""
+    """The tokenizer of another run, copied unchanged into this run: for fine-tuning."""
 
     type: Literal["reuse"] = "reuse"
     run: str  #: The other run's directory.
@@ -197,14 +197,15 @@ def check_tokenizers(config: TokenizerConfig, spelling: Callable[[str], str]) ->
 
 
 def source_files(config: TokenizerConfig) -> list[Path]:
-    """The files that a tokenizer is made of; none: it is learnt. Raises DragomanError for one that is missing."""
+    """The files that a tokenizer is made of; no files if it is learnt. Raises DragomanError for a missing file."""
     if isinstance(config, ReuseConfig):
         return sorted(path for path in (Path(config.run) / "tokenizer").rglob("*") if path.is_file())
     return [find(name) for one in singles_of(config) if isinstance(one, FromFiles) for name in one.paths()]
 
 
 def singles_of(config: TokenizerConfig) -> list[Any]:
-    """The settings of each side, or of both together; none for those of another run; those within Moses' scripts."""
+    """The settings of each side, or of both together: the inner settings of Moses' tokenizers, and no settings for a
+    tokenizer of another run."""
     if isinstance(config, SeparateConfig):
         return [*singles_of(config.src), *singles_of(config.tgt)]
     if isinstance(config, MosesConfig):

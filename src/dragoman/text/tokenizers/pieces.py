@@ -23,7 +23,7 @@ from dragoman.text.tokenizers.sentencepiece_model import algorithm, normal_score
 
 @settings
 class PiecesConfig:
-    """An imported tokenizer, or one that was made of the `model` of `type: sentencepiece`."""
+    """An imported tokenizer, or a tokenizer made of the `model` of `type: sentencepiece`."""
 
     type: Literal["pieces"] = "pieces"
     vocab_size: Annotated[int, Field(ge=5)]  #: Entries of its table, specials included. [tokens]

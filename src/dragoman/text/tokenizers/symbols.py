@@ -17,7 +17,7 @@ MARKS = "▁￭￮"
 WHITE_SPACE = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace() and letter not in " \n")
 """The characters that `str.split` takes for white space, but for the space and the end of a line."""
 RESERVED = "\u2585"
-"""SentencePiece's own mark of what is unknown: it leaves out lines that have it."""
+"""SentencePiece's own mark of an unknown piece: it leaves out lines with this mark."""
 LONGEST_PART = 4096
 """SentencePiece leaves out lines of more than 4,192 bytes, and BPE counts places in 16 bits. [bytes]"""
 
@@ -34,12 +34,12 @@ def _checked(symbols: list[str]) -> list[str]:
 
 
 Symbols = Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_checked)]
-"""Strings that are a piece wherever a text has them."""
+"""Strings that are always pieces of their own."""
 WhiteSpace = Literal["normalize", "keep"]
 
 
 def symbol_pattern(symbols: Iterable[str]) -> str:
-    """A regular expression for the longest symbol at each place; for none, one that matches nowhere."""
+    """A regular expression for the longest symbol at each place; without symbols it matches nowhere."""
     return "|".join(map(re.escape, sorted(symbols, key=len, reverse=True))) or r"(?!)"
 
 
@@ -87,7 +87,7 @@ def check_spelling(settings: Sequence[Any], spelling: Callable[[str], str]) -> s
 
 
 def kept_white_space(config: Any, is_known: Callable[[str], bool]) -> dict[int, str] | None:
-    """The table for the white space that is kept; None: all of it is one space."""
+    """The table for white space that is kept; None: all white space becomes one space."""
     return unknown_white_space(is_known) | {ord(WORD_START): " "} if config.white_space == "keep" else None
 
 

@@ -1,4 +1,4 @@
-"""For text that is tokenised already: a token is what stands between spaces."""
+"""For text that is tokenised already: tokens are separated by spaces."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
