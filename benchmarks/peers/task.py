@@ -18,6 +18,7 @@ PRECISIONS = {
     "huggingface": ("float32", "bfloat16"),
     "eole": ("float32", "bfloat16"),
     "sockeye": ("float32",),
+    "marian": ("float32",),
     "joeynmt": ("float32",),
 }
 """What each trains in on a CPU: the names of the scripts `train_NAME.py`, in the order in which they take turns."""
