@@ -19,23 +19,12 @@ from collections import defaultdict
 from pathlib import Path
 
 from result import RESULT, Result
-from task import PRECISIONS, SHAPES
+from task import PACKAGES, PRECISIONS, SHAPES, TITLES
 from untouched import ENVIRONMENT
 
 from dragoman.device import machine_name, pick_device
 from dragoman.version import commit
 
-TITLES = {
-    "dragoman": "Dragoman",
-    "torch": "`torch.nn.Transformer`, plain loop",
-    "huggingface": "Hugging Face `MarianMTModel`, plain loop",
-    "eole": "eole",
-    "sockeye": "Sockeye",
-    "marian": "Marian",
-    "joeynmt": "JoeyNMT",
-}
-PACKAGES = {"huggingface": "transformers", "marian": "pymarian"}
-"""The package of a toolkit, where it has another name."""
 HEADER = """\
 | toolkit | version | precision | real tokens/s, median | rounds | times | fill | tokens a step | parameters |
 |---|---|---|---|---|---|---|---|---|"""
@@ -98,6 +87,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("environments", nargs="*", type=environment, metavar="NAME=PYTHON")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS["dragoman"], default=PRECISIONS["dragoman"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm-up", type=int, default=10, help="steps at the start of a process that do not count")
     parser.add_argument("--steps", type=int, default=40, help="steps of a process that do")
@@ -108,7 +98,12 @@ def main() -> None:
         ENVIRONMENT["OMP_NUM_THREADS"] = str(options.threads)
     installed = [name for name in PRECISIONS if importlib.util.find_spec(PACKAGES.get(name, name))]
     pythons = {**dict.fromkeys(installed, sys.executable), **dict(options.environments)}
-    contestants = [(name, precision) for name in PRECISIONS if name in pythons for precision in PRECISIONS[name]]
+    contestants = [
+        (name, precision)
+        for name, offered in PRECISIONS.items()
+        for precision in offered
+        if name in pythons and precision in options.precisions
+    ]
 
     failed = 0
     for shape_name in options.shapes:
