@@ -8,6 +8,7 @@ from result import Result
 from task import Options
 from torch import Tensor, nn
 
+
 class StepClock:
     """Ends the process when the steps that count are over, and prints a `Result`.
 

@@ -67,7 +67,9 @@ def batches_of(options: Options) -> list[Batch]:
             words = 0
     del batches[-1]  # it is not full
     if len(batches) < steps:
-        raise SystemExit(f"{options.corpus.batches} has no more batches: take fewer steps, or have prepare.py write more")
+        raise SystemExit(
+            f"{options.corpus.batches} has no more batches: take fewer steps, or have prepare.py write more"
+        )
     random.Random(1).shuffle(batches)
     return [Batch(rows, [src[row] for row in rows], [tgt[row] for row in rows]) for rows in batches[:steps]]
 
