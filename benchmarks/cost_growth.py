@@ -38,7 +38,7 @@ BATCH_TOKENS, TRANSLATED_TOKENS = 4096, 2048
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 VOCABULARIES = (4_000, 8_000, 16_000, 32_000, 64_000)
 CORPORA = (10_000, 100_000, 1_000_000, 5_000_000)
-USUAL_LENGTH = 16
+USUAL_LENGTH, USUAL_VOCABULARY = 16, 8_000
 STEPS, ROUNDS = 2, 4
 PREPARE, TRAIN, TRANSLATE = "prepare, µs a pair", "train, µs a token", "translate (greedy), µs a token"
 
@@ -105,15 +105,15 @@ def at(recipe_path: str, overrides: Sequence[str], length: int, vocab_size: int)
     return row
 
 
-def corpus_of(pairs: int) -> Row:
-    """Preparing a corpus of so many pairs, and training on it."""
+def corpus_of(pairs: int, steps: int) -> Row:
+    """Preparing a corpus of so many pairs, and training on it for so many steps."""
     with TemporaryDirectory(prefix="dragoman-growth-") as name:
         folder = Path(name)
         generate(folder, pairs)
         recipe = str(write_recipe(folder))
         command = [sys.executable, "-m", "dragoman"]
         prepared = measure([*command, "prepare", recipe])["seconds"]
-        measure([*command, "train", recipe, "training.max_steps=300"])
+        measure([*command, "train", recipe, f"training.max_steps={steps}"])
         events = read_events(folder / "run" / METRICS)
         rates = [event["tokens_per_s"] for event in events if event["event"] == "train"]
     return {PREPARE: 1e6 * prepared / pairs, TRAIN: 1e6 / max(rates)}
@@ -148,16 +148,20 @@ def main() -> None:
     parser.add_argument("recipe")
     parser.add_argument("overrides", nargs="*")
     parser.add_argument("--out", type=Path, required=True, help="where to write, without an ending")
-    options = parser.parse_args()
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    parser.add_argument("--vocabularies", type=int, nargs="+", default=VOCABULARIES)
+    parser.add_argument("--pairs", type=int, nargs="+", default=CORPORA, help="of the corpora")
+    parser.add_argument("--train-steps", type=int, default=300, help="on each corpus")
+    options = parser.parse_intermixed_args()
     found: dict[str, dict[int, Row]] = {"length": {}, "vocabulary": {}, "corpus": {}}
-    for length in LENGTHS:
-        found["length"][length] = at(options.recipe, options.overrides, length, VOCABULARIES[1])
+    for length in options.lengths:
+        found["length"][length] = at(options.recipe, options.overrides, length, USUAL_VOCABULARY)
         say(f"length {length:,}: {found['length'][length]}")
-    for vocab_size in VOCABULARIES:
+    for vocab_size in options.vocabularies:
         found["vocabulary"][vocab_size] = at(options.recipe, options.overrides, USUAL_LENGTH, vocab_size)
         say(f"vocabulary {vocab_size:,}: {found['vocabulary'][vocab_size]}")
-    for pairs in CORPORA:
-        found["corpus"][pairs] = corpus_of(pairs)
+    for pairs in options.pairs:
+        found["corpus"][pairs] = corpus_of(pairs, options.train_steps)
         say(f"corpus {pairs:,}: {found['corpus'][pairs]}")
     about = {
         "date": time.strftime("%Y-%m-%d"),

@@ -18,7 +18,7 @@ device=cuda
 gpu="$python benchmarks/gpu.py --device $device $small"
 src=${DRAGOMAN_DATA:-data}/multi30k-tok/test_2016_flickr.lc.norm.tok.en.gz
 steps="" bench="--rounds 5 --steps 10"
-[ -n "$small" ] && steps="training.max_steps=20 training.validate_every=20" && bench="--rounds 1 --steps 1 model.d_model=64 model.d_ff=128 training.batch_tokens=512"
+[ -n "$small" ] && steps="training.max_steps=4 training.validate_every=4 training.batch_tokens=512 model.d_model=64 model.d_ff=128 tokenizer.vocab_size=1000" && bench="--rounds 1 --steps 1 model.d_model=64 model.d_ff=128 training.batch_tokens=512"
 
 part() {  # NAME SECONDS COMMAND ...
     case " ${PARTS:-checks step attention training speedrun translate} " in *" ${1%%-*} "*) ;; *) return ;; esac

@@ -94,7 +94,7 @@ def others(locale: Path) -> None:
     """What becomes of texts in languages that are not served, and in those that are."""
     for name, samples in zip(("sentences", "one to three words"), messages(locale), strict=True):
         unserved = [text for code, texts in samples.items() if code != "de" for text in texts]
-        refused = sum(is_refused(text, ["de"], "en") for text in unserved) / len(unserved)
+        refused = sum(is_refused(text, ["de"], "en") for text in unserved) / max(1, len(unserved))
         german = [source_language(text, ["de"], "en")[0] for text in samples["de"]]
         wrong = {
             code: sum(is_refused(text, [code], "en") for text in texts) / len(texts) for code, texts in samples.items()

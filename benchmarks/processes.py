@@ -3,8 +3,9 @@
     python benchmarks/processes.py recipes/multi30k-en-de.yaml --rounds 3 --steps 60 [section.key=value ...]
 
 Four ways: one process on one thread, one process on two threads, two processes of one thread each with
-`training.reduce=exact`, and with `fast`. All take the same steps of two micro-batches. The figure is that of the run's
-own log, from the second line on: start, pre-flight and validation are not in it.
+`training.reduce=exact`, and with `fast`. `--only` chooses those whose names have its text. All take the same steps of
+two micro-batches. The figure is that of the run's own log, from the second line on: start, pre-flight and validation
+are not in it.
 """
 
 import argparse
@@ -50,20 +51,21 @@ def main() -> None:
     parser.add_argument("changes", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--only", default="")
     options = parser.parse_intermixed_args()
-    found: dict[str, list[float]] = {name: [] for name in WAYS}
+    found: dict[str, list[float]] = {name: [] for name in WAYS if options.only in name}
     for _ in range(options.rounds):
-        for name, way in WAYS.items():
+        for name in found:
             with TemporaryDirectory() as folder:
                 changes = ["training.micro_batches=2", "training.validate_every=1000000", *options.changes]
-                found[name].append(rate(options.recipe, changes, options.steps, way, Path(folder)))
+                found[name].append(rate(options.recipe, changes, options.steps, WAYS[name], Path(folder)))
             print(f"{name}: {found[name][-1]:,.0f}", file=sys.stderr, flush=True)
-    alone = statistics.median(found["1 process of 1 thread"])
+    first = statistics.median(next(iter(found.values())))
     print(f"commit {commit()}, {options.recipe} {' '.join(options.changes)}")
     for name, rates in found.items():
         middle = statistics.median(rates)
         print(
-            f"{name:<32} {middle:>8,.0f} tokens/s ({min(rates):,.0f} to {max(rates):,.0f}), {middle / alone:.2f} times"
+            f"{name:<32} {middle:>8,.0f} tokens/s ({min(rates):,.0f} to {max(rates):,.0f}), {middle / first:.2f} times"
         )
 
 

@@ -6,26 +6,26 @@ For each run it writes `benchmarks/runs/NAME.jsonl` (the log without sample sent
 prints rows for a table, where the run is a translator's.
 """
 
+import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from dragoman.analysis.figure import save
 from dragoman.analysis.plots import training_curves
 from dragoman.runs.events import METRICS, read_events
+from dragoman.version import commit
 
 FOLDER = Path(__file__).parent / "runs"
 
 
-def record(run_dir: Path) -> list[str]:
+def record(run_dir: Path, folder: Path) -> list[str]:
     """Write a run's files; returns its rows of the table."""
     events = read_events(run_dir / METRICS)
-    FOLDER.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     bare = [{key: value for key, value in event.items() if key != "samples"} for event in events]
     text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in bare)
-    (FOLDER / f"{run_dir.name}.jsonl").write_text(text, encoding="utf-8")
-    save(training_curves(events), FOLDER / f"{run_dir.name}.svg")
+    (folder / f"{run_dir.name}.jsonl").write_text(text, encoding="utf-8")
+    save(training_curves(events), folder / f"{run_dir.name}.svg")
     start = next(event for event in events if event["event"] == "start")
     plan = next(event for event in events if event["event"] == "plan")
     end = next(event for event in reversed(events) if event["event"] == "end")
@@ -43,9 +43,12 @@ def record(run_dir: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    print(f"commit {commit.stdout.strip()}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write")
+    options = parser.parse_args()
+    print(f"commit {commit()}")
     print("| run | test set | BLEU | chrF | TER | decoding, s | parameters | training | precision |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for argument in sys.argv[1:]:
-        print("\n".join(record(Path(argument))))
+    for run in options.runs:
+        print("\n".join(record(run, options.folder)))

@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
+    parser.add_argument("--waiting", nargs="+", choices=WAITING, default=list(WAITING), help="how threads wait")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -88,8 +89,8 @@ def main() -> None:
         return
     cores = os.cpu_count() or 1
     command = [sys.executable, __file__, arguments.recipe, *arguments.overrides, "--worker"]
-    workers = {waiting: start(command, environment) for waiting, environment in WAITING.items()}
-    rows = [(1, OWN), *((cores, waiting) for waiting in workers)]
+    workers = {waiting: start(command, WAITING[waiting]) for waiting in arguments.waiting}
+    rows = [(1, arguments.waiting[0]), *((cores, waiting) for waiting in workers)]
     cells = [(*row, busy) for busy in (False, True) for row in rows]
     rates = defaultdict(list)
     for worker in workers.values():

@@ -1,43 +1,12 @@
 """One clock for the training steps of all toolkits."""
 
-import json
 import time
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
 import torch
+from result import Result
 from task import Options
 from torch import Tensor, nn
-
-RESULT = "RESULT "
-"""What the line begins with on which a script says what it found."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """Tokens are those of both sides, each sentence with its </s>; of the target those that are predicted."""
-
-    name: str
-    version: str
-    torch: str
-    shape: str
-    precision: str
-    threads: int
-    parameters: int
-    steps: int
-    seconds: float
-    real_tokens: int
-    padded_tokens: int
-    sentences: int
-
-    @property
-    def rate(self) -> float:
-        """Real tokens a second."""
-        return self.real_tokens / self.seconds
-
-    @property
-    def fill(self) -> float:
-        return self.real_tokens / self.padded_tokens
 
 
 class StepClock:
@@ -83,5 +52,5 @@ class StepClock:
             padded_tokens=self.padded_tokens,
             sentences=self.sentences,
         )
-        print(f"\n{RESULT}{json.dumps(asdict(result))}", flush=True)
+        result.show()
         raise SystemExit

@@ -1,14 +1,15 @@
 """Training speed of several toolkits in turn on this machine: real tokens a second at the same shapes and settings.
 
-    python benchmarks/peers/run.py CORPUS joeynmt=PYTHON sockeye=PYTHON eole=PYTHON huggingface=PYTHON
+    python benchmarks/peers/run.py CORPUS joeynmt=PYTHON sockeye=PYTHON eole=PYTHON huggingface=PYTHON marian=PYTHON
 
 CORPUS is the folder that prepare.py has written, PYTHON the interpreter of a toolkit's environment. Run it with
-Dragoman's own interpreter: `dragoman` and `torch` (a plain loop around `torch.nn.Transformer`) take that one where no
-other is named. Every measurement is a process of its own, in the environment that this one was started in; a round
-has one of each toolkit and precision.
+Dragoman's own interpreter: `dragoman`, `torch` (a plain loop around `torch.nn.Transformer`) and the toolkits that are
+installed beside them take that one where no other is named. Every measurement is a process of its own, in the
+environment that this one was started in; a round has one of each toolkit and precision.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -17,21 +18,13 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from clock import RESULT, Result
-from task import PRECISIONS, SHAPES
+from result import RESULT, Result
+from task import PACKAGES, PRECISIONS, SHAPES, TITLES
 from untouched import ENVIRONMENT
 
 from dragoman.device import machine_name, pick_device
 from dragoman.version import commit
 
-TITLES = {
-    "dragoman": "Dragoman",
-    "torch": "`torch.nn.Transformer`, plain loop",
-    "huggingface": "Hugging Face `MarianMTModel`, plain loop",
-    "eole": "eole",
-    "sockeye": "Sockeye",
-    "joeynmt": "JoeyNMT",
-}
 HEADER = """\
 | toolkit | version | precision | real tokens/s, median | rounds | times | fill | tokens a step | parameters |
 |---|---|---|---|---|---|---|---|---|"""
@@ -94,14 +87,25 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("environments", nargs="*", type=environment, metavar="NAME=PYTHON")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS["dragoman"], default=PRECISIONS["dragoman"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warm-up", type=int, default=10, help="steps at the start of a process that do not count")
     parser.add_argument("--steps", type=int, default=40, help="steps of a process that do")
+    parser.add_argument("--threads", type=int, help="of each process; all cores where it is left out")
     parser.add_argument("--keep", type=Path, help="a file to which each measurement is added, as a line of JSON")
     options = parser.parse_args()
-    pythons = {"dragoman": sys.executable, "torch": sys.executable, **dict(options.environments)}
-    contestants = [(name, precision) for name in PRECISIONS if name in pythons for precision in PRECISIONS[name]]
+    if options.threads:
+        ENVIRONMENT["OMP_NUM_THREADS"] = str(options.threads)
+    installed = [name for name in PRECISIONS if importlib.util.find_spec(PACKAGES.get(name, name))]
+    pythons = {**dict.fromkeys(installed, sys.executable), **dict(options.environments)}
+    contestants = [
+        (name, precision)
+        for name, offered in PRECISIONS.items()
+        for precision in offered
+        if name in pythons and precision in options.precisions
+    ]
 
+    failed = 0
     for shape_name in options.shapes:
         results: dict[Contestant, list[Result]] = defaultdict(list)
         for number in range(options.rounds):
@@ -109,6 +113,7 @@ def main() -> None:
                 steps = ["--warm-up", str(options.warm_up), "--steps", str(options.steps)]
                 result = measure(pythons[name], name, [str(options.corpus), shape_name, precision, *steps])
                 if result is None:
+                    failed += 1
                     continue
                 results[name, precision].append(result)
                 print(f"round {number + 1}: {name} {precision}: {result.rate:,.0f}", file=sys.stderr, flush=True)
@@ -116,7 +121,8 @@ def main() -> None:
                     with options.keep.open("a", encoding="utf-8") as kept:
                         kept.write(f"{json.dumps(vars(result))}\n")
         shape, measured = SHAPES[shape_name], [result for found in results.values() for result in found]
-        threads, torches = ({getattr(result, what) for result in measured} for what in ("threads", "torch"))
+        threads = sorted({result.threads for result in measured})
+        torches = sorted({result.torch for result in measured if result.torch})
         print(
             f"{shape_name}: d_model {shape.d_model}, d_ff {shape.d_ff}, {shape.num_heads} heads, "
             f"{shape.num_encoder_layers}+{shape.num_decoder_layers} layers, {shape.batch_tokens:,}-token batches; "
@@ -124,6 +130,8 @@ def main() -> None:
             f"torch {', '.join(torches)}; {options.steps} steps a round after {options.warm_up}; commit {commit()}\n"
         )
         print(*table(results), "", sep="\n", flush=True)
+    if failed:
+        raise SystemExit(f"{failed} measurements failed: stderr has their last words")
 
 
 if __name__ == "__main__":

@@ -18,9 +18,21 @@ PRECISIONS = {
     "huggingface": ("float32", "bfloat16"),
     "eole": ("float32", "bfloat16"),
     "sockeye": ("float32",),
+    "marian": ("float32",),
     "joeynmt": ("float32",),
 }
 """What each trains in on a CPU: the names of the scripts `train_NAME.py`, in the order in which they take turns."""
+TITLES = {
+    "dragoman": "Dragoman",
+    "torch": "`torch.nn.Transformer`, plain loop",
+    "huggingface": "Hugging Face `MarianMTModel`, plain loop",
+    "eole": "eole",
+    "sockeye": "Sockeye",
+    "marian": "Marian",
+    "joeynmt": "JoeyNMT",
+}
+PACKAGES = {"huggingface": "transformers", "marian": "pymarian"}
+"""The package of a toolkit, where it has another name."""
 
 
 @dataclass(frozen=True)

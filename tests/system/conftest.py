@@ -1,5 +1,6 @@
 """A server as its users have it: a process of its own, on a free port of this machine, that stops by itself."""
 
+import gzip
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from dragoman.corpora import embedded
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
 
@@ -60,6 +63,23 @@ def live_server() -> Callable[..., AbstractContextManager[LiveServer]]:
 def run_of_languages() -> Callable[[Path, str, str], Path]:
     """`run_of_languages(folder, src, tgt)`: the fixture's run between two other languages, on paper."""
     return _run_of_languages
+
+
+@pytest.fixture(scope="session")
+def multi30k(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for DRAGOMAN_DATA: sentences of the demo under the names of Multi30k's files.
+
+    The German sentences also stand for the French and the Czech ones.
+    """
+    folder = tmp_path_factory.mktemp("data")
+    for split, name, size in (("train", "train", 3_000), ("valid", "val", 30), ("test", "test_2016_flickr", 30)):
+        pairs = list(embedded.sentences("de-en", split, size, 1))
+        for language in ("de", "en", "fr", "cs"):
+            content = gzip.compress("".join(f"{pair[language == 'en']}\n" for pair in pairs).encode())
+            for file in (f"multi30k-tok/{name}.lc.norm.tok.{language}.gz", f"multi30k/{name}.{language}.gz"):
+                (folder / file).parent.mkdir(exist_ok=True)
+                (folder / file).write_bytes(content)
+    return folder
 
 
 @contextmanager

@@ -1,0 +1,29 @@
+"""Marian's own search: what runs in pymarian's environment while `benchmarks/translation.py` holds the clock.
+
+    ENVS/marian/bin/python translate_marian.py --config EXPORT/decoder.yml --beam-size 5 --cpu-threads 2 --quiet
+
+EXPORT is a folder of `dragoman export RUN EXPORT --to marian`; the options are those of `marian-decoder`. Each line of
+stdin is a list of sentences in JSON. The answer is a line with their translations, and the processor seconds that they
+took in all threads of this process.
+"""
+
+import json
+import shlex
+import sys
+import time
+
+from pymarian import Translator
+
+
+def main() -> None:
+    translator = Translator(shlex.join(sys.argv[1:]))
+    for line in sys.stdin:
+        sentences = json.loads(line)
+        before = time.process_time()
+        translations = translator.translate(sentences)
+        answer = {"translations": translations, "cpu_seconds": time.process_time() - before}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
