@@ -177,7 +177,7 @@ def faults_of(
 
 @dataclass(frozen=True)
 class FaultCounts:
-    """How many sentences have a class of faults in each of two systems, and in only one of them."""
+    """The numbers of sentences with a class of faults: in each of two systems, and in only one of them."""
 
     first: int
     second: int
