@@ -31,7 +31,7 @@ device: cpu
 def python(*arguments: object, cwd: Path, exit_code: int = 0, text: str = "") -> str:
     done = subprocess.run(
         [sys.executable, *map(str, arguments)],
-        cwd=cwd, input=text, capture_output=True, text=True, timeout=120, check=False,
+        cwd=cwd, input=text, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == exit_code, done.stderr
     return done.stdout

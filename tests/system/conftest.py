@@ -28,7 +28,7 @@ class LiveServer:
     def __init__(self, process: "subprocess.Popen[str]", said: list[str]) -> None:
         self.process, self.said = process, said
         self.url = ""
-        self.client = httpx.Client(timeout=30, trust_env=False)
+        self.client = httpx.Client(timeout=300, trust_env=False)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.client.get(self.url + path, **options)
@@ -36,7 +36,7 @@ class LiveServer:
     def post(self, path: str, **options: Any) -> httpx.Response:
         return self.client.post(self.url + path, **options)
 
-    def wait_until_ready(self, seconds: float = 90) -> None:
+    def wait_until_ready(self, seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.process.poll() is None, "".join(self.said)
@@ -48,7 +48,7 @@ class LiveServer:
             time.sleep(0.1)
         raise AssertionError("not ready: " + "".join(self.said))
 
-    def stop(self, kind: int = signal.SIGTERM, seconds: float = 30) -> int:
+    def stop(self, kind: int = signal.SIGTERM, seconds: float = 300) -> int:
         self.process.send_signal(kind)
         return self.process.wait(timeout=seconds)
 
@@ -99,7 +99,7 @@ def _live_server(folder: Path, *arguments: str, runs: tuple[Path, ...] = (FIXTUR
     listening.start()
     server = LiveServer(process, said)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and not server.url:
             assert process.poll() is None, "".join(said)
             found = re.search(r"http://localhost:(\d+)/", "".join(said))
@@ -112,11 +112,11 @@ def _live_server(folder: Path, *arguments: str, runs: tuple[Path, ...] = (FIXTUR
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(timeout=30)
+                process.wait(timeout=300)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        listening.join(timeout=10)
+        listening.join(timeout=300)
         if process.stderr is not None:
             process.stderr.close()
 

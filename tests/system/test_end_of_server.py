@@ -76,7 +76,7 @@ def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, s
     asked = {"text": "der hund", "source": "en", "target": "de", "alignments": True}
 
     def ask() -> None:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300) as client:
             while process.poll() is None:
                 try:
                     if client.get("/ready").status_code == 200:
@@ -91,17 +91,17 @@ def test_a_server_ends_whatever_it_does(tmp_path: Path, busy: str, end: float, s
     try:
         assert process.stdout is not None
         if busy == "nothing":
-            asking.join(120)
+            asking.join(300)
         else:
             assert process.stdout.readline() == b"busy\n"
         for kind in signals:
             process.send_signal(kind)
             time.sleep(0.2)  # two that come at once are one to the system
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
         process.communicate()
-        asking.join(60)
+        asking.join(300)
     assert process.returncode == 0, said.decode()
     assert_quiet(said)
     assert list((tmp_path / "work").iterdir()) == []
@@ -114,12 +114,12 @@ def test_a_client_whose_body_never_comes_is_answered_at_the_end(tmp_path: Path) 
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=httpx.HTTPTransport(retries=8)) as client:
             while client.get("/ready").status_code != 200:
                 time.sleep(0.05)
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as slow:
             slow.sendall(head)
             time.sleep(0.2)
             process.terminate()
             assert slow.recv(1000).startswith(b"HTTP/1.1 503")
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
         process.communicate()

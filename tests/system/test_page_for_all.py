@@ -120,7 +120,7 @@ def test_a_route_is_tried_in_the_docs_and_its_curl_answers_the_same(new_page: An
     assert '"text": "' in shown
     assert "könig" in shown
     curl = page.inner_text(f"{form} .curl")
-    done = subprocess.run(shlex.split(curl.replace("\\\n", "")), capture_output=True, check=True, timeout=60)
+    done = subprocess.run(shlex.split(curl.replace("\\\n", "")), capture_output=True, check=True, timeout=300)
     assert page.evaluate("([a, b]) => JSON.stringify(JSON.parse(a)) === JSON.stringify(JSON.parse(b))",
                          [done.stdout.decode(), shown])  # fmt: skip
     page.fill(f"{form} label:has-text('target') input", "zz")
@@ -403,7 +403,7 @@ def test_the_calls_on_the_page_answer_what_the_page_shows(new_page: Any, api: st
         page.click(".panel >> text=Copy")
         code = page.evaluate("navigator.clipboard.readText()")
         assert code == page.inner_text("#api-call")
-        done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, encoding="utf-8")
+        done = subprocess.run([*command, code], capture_output=True, text=True, timeout=300, encoding="utf-8")
         assert done.returncode == 0, done.stderr
         said = done.stdout.strip()
         if language == "curl":

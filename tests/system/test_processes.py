@@ -98,7 +98,7 @@ def workers_of(run: Path) -> list[int]:
     return [process for _, process in sorted(found)]
 
 
-def wait_for_step(run: Path, step: int, seconds: float = 120) -> None:
+def wait_for_step(run: Path, step: int, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with contextlib.suppress(Exception):
@@ -260,7 +260,7 @@ def agents(recipe: Path, run: Path, folders: list[Path], port: int) -> list[tupl
         )
         for folder in folders
     ]
-    return [(one.wait(), said) for one, said in [(one, one.communicate(timeout=240)[1]) for one in started]]
+    return [(one.wait(), said) for one, said in [(one, one.communicate(timeout=300)[1]) for one in started]]
 
 
 def free_port() -> int:

@@ -241,7 +241,7 @@ def test_three_documents_at_once_hold_nobody_up(server: LiveServer) -> None:
         answer = server.post("/translate", json={"q": f"the king {row}", "source": "en", "target": "de"})
         assert answer.status_code == 200
     states: list[str] = []
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while states != ["done"] * 3 and time.monotonic() < deadline:
         states = [server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).json()["state"] for job in jobs]
         time.sleep(0.1)
@@ -317,7 +317,7 @@ def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, transl
     job = server.post(
         "/v1/documents", data={"source": "en", "target": "de"}, files={"file": ("../../a b.md", data)}
     ).json()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     state: dict[str, Any] = {"state": "queued"}
     while state["state"] in ("queued", "translating") and time.monotonic() < deadline:
         state = server.get(f"/v1/documents/{job['id']}", params={"key": job["key"]}).json()
@@ -344,7 +344,7 @@ def test_a_document_goes_up_and_comes_down_translated(server: LiveServer, transl
 def test_a_document_keeps_to_a_glossary_in_any_form(server: LiveServer, form: str) -> None:
     asked = {"source": "en", "target": "de", "glossary": form}
     job = server.post("/v1/documents", data=asked, files={"file": ("a.txt", TEXT.encode())}).json()
-    deadline, key = time.monotonic() + 60, {"key": job["key"]}
+    deadline, key = time.monotonic() + 300, {"key": job["key"]}
     while server.get(f"/v1/documents/{job['id']}", params=key).json()["state"] != "done":
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -401,7 +401,7 @@ def test_deepls_texts_documents_and_glossaries(server: LiveServer) -> None:
     assert len(job["document_id"]) == 32
     assert len(job["document_key"]) == 64
     key = {"document_key": job["document_key"]}
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while server.post(f"/v2/document/{job['document_id']}", json=key).json()["status"] != "done":
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -483,7 +483,7 @@ def test_too_much_is_refused_at_once_with_a_time_to_come_back(tmp_path: Path, li
         statuses: list[tuple[int, str]] = []
 
         def ask() -> None:
-            answer = httpx.post(server.url + "/v1/translate", json=long, timeout=60, trust_env=False)
+            answer = httpx.post(server.url + "/v1/translate", json=long, timeout=300, trust_env=False)
             statuses.append((answer.status_code, answer.headers.get("retry-after", "")))
 
         for count in range(8, 200, 16):  # until there is more than this machine does in the time
@@ -538,7 +538,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(server: LiveServer) -> No
             time.sleep(0.01)
     # All that was sent before is let in before this one is answered: what is left after it would stay.
     assert server.post("/translate", json={"q": TEXT, "source": "en", "target": "de"}).status_code == 200
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (is_empty := "dragoman_queue_tokens 0.0" in server.get("/metrics").text) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert is_empty
@@ -552,7 +552,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
         asked = {"text": [f"{TEXT} {row}" for row in range(60)], "source": "en", "target": "de"}
         expected = server.post("/v1/translate", json=asked).json()
         server.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while "".join(server.said).count("serving en to de") < 2 and time.monotonic() < deadline:
             assert server.post("/v1/translate", json=asked).json() == expected
         assert "".join(server.said).count("serving en to de") == 2
@@ -560,7 +560,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
             for file in checkpoint.glob("*.safetensors"):
                 file.write_bytes(b"broken")
         server.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while "could not be reloaded" not in "".join(server.said) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert "what was served before is served on" in "".join(server.said)
@@ -578,7 +578,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
 
 def test_nothing_to_serve_ends_with_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dragoman", "serve", str(tmp_path / "none"), "--port", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert str(tmp_path / "none") in done.stderr

@@ -58,7 +58,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
             address = next(match[0] for line in server.stderr if (match := re.search(r"http://localhost:\d+", line)))
             body = json.dumps({"q": "ich möchte ein bier", "source": "de", "target": "en"}).encode()
             request = urllib.request.Request(f"{address}/translate", body, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 assert json.load(answer)["translatedText"]
         finally:
             server.terminate()

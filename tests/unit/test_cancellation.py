@@ -226,6 +226,6 @@ def test_whoever_waits_for_a_turn_to_explain_looks_too() -> None:
             waiting = threads.submit(handle.run, explain)
             handle.cancel()
             with pytest.raises(Cancelled):
-                waiting.result(timeout=60)
+                waiting.result(timeout=300)
         with turn(service._reading):
             pass

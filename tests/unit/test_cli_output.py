@@ -78,7 +78,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader.start()
     with text_output(path) as write:
         write("one\ntwo\n")
-    reader.join(timeout=10)
+    reader.join(timeout=300)
     assert read == ["one\ntwo\n"]
     assert path.is_fifo()
 

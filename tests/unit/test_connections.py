@@ -54,12 +54,12 @@ def served(most: int, patience: Patience) -> Iterator[tuple[int, Connections]]:
         yield listening.getsockname()[1], connections
     finally:
         server.should_exit = server.force_exit = True
-        thread.join(60)
+        thread.join(300)
         listening.close()
 
 
 def connect(port: int, source: str = "127.0.0.1") -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
+    client = socket.create_connection(("127.0.0.1", port), timeout=300, source_address=(source, 0))
     client.settimeout(60)
     return client
 
@@ -110,7 +110,7 @@ def test_drops_of_a_head_do_not_hold_a_connection() -> None:
         thread.start()
         assert is_closed(client)
         stopped.set()
-        thread.join(60)
+        thread.join(300)
 
 
 def test_an_answer_that_nobody_reads_is_ended() -> None:

@@ -103,7 +103,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         )
         for rank in range(world)
     ]
-    assert [rank.wait(120) for rank in ranks] == [0] * world
+    assert [rank.wait(300) for rank in ranks] == [0] * world
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(world)]
 
 

@@ -110,7 +110,7 @@ def test_no_client_has_all_threads() -> None:
 
         def work(client: str) -> str:
             begun[client] += 1
-            assert client == "quick" or go_on.wait(60)
+            assert client == "quick" or go_on.wait(300)
             return client
 
         slow = [asyncio.ensure_future(threads.run("slow", work, "slow")) for _ in range(20)]
@@ -129,7 +129,7 @@ def test_a_turn_is_guessed_from_the_work_before_it() -> None:
     threads, go_on = FairThreads(1, "test"), threading.Event()
     assert threads.seconds_until("a") == 0.0
     first = threads.submit("a", time.sleep, 0.05)
-    first.result(60)
+    first.result(300)
     assert threads.seconds_until("a") == 0.0  # nobody waits
     under_way = [threads.submit(client, go_on.wait, 60) for client in "abbb"]
     # A second turn of b's comes after the one of its own, a first one of c's after each other's first.
@@ -137,7 +137,7 @@ def test_a_turn_is_guessed_from_the_work_before_it() -> None:
     assert threads.seconds_until("c") == pytest.approx(threads._seconds)
     assert threads._seconds > 0
     go_on.set()
-    assert all(one.result(60) for one in under_way)
+    assert all(one.result(300) for one in under_way)
     threads.shutdown()
 
 
@@ -147,7 +147,7 @@ def test_work_that_is_given_up_before_its_turn_is_not_begun() -> None:
 
         def work(number: int) -> None:
             begun.append(number)
-            assert go_on.wait(60)
+            assert go_on.wait(300)
 
         all_work = [asyncio.ensure_future(threads.run("a", work, number)) for number in range(4)]
         await asyncio.sleep(0)
@@ -178,18 +178,18 @@ def test_threads_work_for_threads_too() -> None:
 
     def work(name: str) -> str:
         begun.append(name)
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return name
 
     results = [threads.submit(client, work, client + number) for client in "ab" for number in "12"]
     assert results[1].cancel()
     go_on.set()
-    assert [one.result(60) for one in results if not one.cancelled()] == ["a1", "b1", "b2"]
+    assert [one.result(300) for one in results if not one.cancelled()] == ["a1", "b1", "b2"]
     assert set(begun) == {"a1", "b1", "b2"}
     failed = threads.submit("a", lambda: 1 // 0)
     with pytest.raises(ZeroDivisionError):
-        failed.result(60)
-    assert threads.submit("a", lambda: 7).result(60) == 7
+        failed.result(300)
+    assert threads.submit("a", lambda: 7).result(300) == 7
     threads.shutdown()
 
 

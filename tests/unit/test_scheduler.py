@@ -103,9 +103,9 @@ def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
         time.sleep(0.05)
         slow.cancel()
         with pytest.raises(Cancelled):
-            given_up.result(timeout=5)
-        assert kept.result(timeout=30) == expected
-    deadline = time.monotonic() + 5
+            given_up.result(timeout=300)
+        assert kept.result(timeout=300) == expected
+    deadline = time.monotonic() + 300
     while (len(scheduler.waiting[0]) or len(scheduler.waiting[1])) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(scheduler.waiting[0]) == 0
@@ -143,8 +143,8 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
             with scheduler:
                 if give_up:
                     with pytest.raises(Cancelled):
-                        first.result(timeout=60)
-                assert [one.result(timeout=60) for one in results] == expected
+                        first.result(timeout=300)
+                assert [one.result(timeout=300) for one in results] == expected
         return rows
 
     undisturbed, disturbed = rows_of_each_step(False), rows_of_each_step(True)
@@ -160,21 +160,21 @@ def test_a_batch_that_fails_while_the_scheduler_stops_holds_nobody(
 
     def fails(self: SearchTranslator, parts: list[Segment], rules: Sequence[Any] = ()) -> None:
         begun.set()
-        assert stopping.wait(60)
+        assert stopping.wait(300)
         raise RuntimeError("poison")
 
     monkeypatch.setattr(SearchTranslator, "search_steps", fails)
     with ThreadPoolExecutor(2) as threads:
         with scheduler:
             waiting = threads.submit(RequestHandle(scheduler).on(translator).n_best, ["der hund", "der mann"])
-            assert begun.wait(60)
+            assert begun.wait(300)
             stop = threads.submit(scheduler.__exit__)
             while not scheduler.is_stopped:
                 time.sleep(0.001)
             stopping.set()
-            stop.result(timeout=60)
+            stop.result(timeout=300)
         with pytest.raises(Cancelled):
-            waiting.result(timeout=60)
+            waiting.result(timeout=300)
 
 
 def test_a_request_past_its_deadline_is_told(translator: SearchTranslator, scheduler: BatchScheduler) -> None:
@@ -204,9 +204,9 @@ def test_one_poisoned_sentence_among_eight_fails_alone(
         for row, future in enumerate(waiting):
             if row == 4:
                 with pytest.raises(RuntimeError, match="poison"):
-                    future.result(timeout=20)
+                    future.result(timeout=300)
             else:
-                assert future.result(timeout=20) == [expected[row]]
+                assert future.result(timeout=300) == [expected[row]]
 
 
 def test_a_step_that_fails_fails_for_those_it_fails_for(
@@ -227,10 +227,10 @@ def test_a_step_that_fails_fails_for_those_it_fails_for(
     with ThreadPoolExecutor(24) as threads:
         small = [threads.submit(RequestHandle(scheduler).on(greedy).n_best, [line]) for line in lines]
         large = [threads.submit(RequestHandle(scheduler).on(wide).n_best, [line]) for line in lines]
-        assert [future.result(timeout=30) for future in small] == expected
+        assert [future.result(timeout=300) for future in small] == expected
         for future in large:
             with pytest.raises(RuntimeError, match="no memory"):
-                future.result(timeout=30)
+                future.result(timeout=300)
 
 
 @pytest.mark.parametrize("callback", ["on_batch", "on_done"])
@@ -276,7 +276,7 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
         threads.append(threading.Thread(target=ask, args=(requests, "request", lines[:2])))
         threads[1].start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=300)
     assert order == ["request", "document"]
 
 
@@ -398,7 +398,7 @@ def test_what_can_no_longer_be_done_in_time_is_not_begun(
             time.sleep(0.001)
         assert measured._next() == []
         with pytest.raises(DeadlineExceeded):
-            waiting.result(timeout=60)
+            waiting.result(timeout=300)
 
 
 def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: SearchTranslator) -> None:
@@ -470,7 +470,7 @@ def test_a_stopped_engine_answers_nobody_and_holds_nobody(translator: SearchTran
         time.sleep(0.02)
         scheduler.__exit__()
         with pytest.raises(Cancelled):
-            waiting.result(timeout=5)
+            waiting.result(timeout=300)
     with pytest.raises(Cancelled):
         RequestHandle(scheduler).on(translator).n_best(["der hund"])
 

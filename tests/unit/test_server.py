@@ -117,7 +117,7 @@ def test_others_are_answered_while_a_handler_works(monkeypatch: pytest.MonkeyPat
 
     def slow(text: str, among: Any) -> Any:
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return detect(text, among)
 
     async def ask() -> None:
@@ -270,7 +270,7 @@ def test_a_request_whose_client_left_is_given_up_and_its_neighbour_is_answered(m
     def waits(self: BatchScheduler, going: list[Any]) -> int:
         if going and not go_on.is_set():
             begun.set()
-            assert go_on.wait(60)
+            assert go_on.wait(300)
         return step(self, going)
 
     async def ask() -> None:
@@ -305,10 +305,10 @@ def test_a_request_that_is_given_up_in_the_queue_is_never_begun(monkeypatch: pyt
             time.sleep(0.001)
         given_up.cancel()
         with pytest.raises(Cancelled):
-            first.result(timeout=60)
+            first.result(timeout=300)
         second = threads.submit(kept.on(translator).translate, ["der mann"])
         with scheduler:
-            assert second.result(timeout=60)
+            assert second.result(timeout=300)
     assert begun == [1]
 
 
@@ -317,7 +317,7 @@ def test_a_full_pool_of_waiting_requests_holds_up_neither_handlers_nor_health(mo
     go_on = threading.Event()
 
     def waits(self: Service, *given: Any) -> Any:
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return []
 
     async def ask() -> None:

@@ -256,7 +256,7 @@ def test_no_process_and_no_half_store_is_left_behind(tmp_path, number):
         os.killpg(process.pid, number)  # as a terminal does: to every process
     else:
         process.kill()
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=300)
     wait_for(lambda: not group_lives(process.pid), "the processes to end")
     assert not path.exists()
     if number == signal.SIGINT:
@@ -265,7 +265,7 @@ def test_no_process_and_no_half_store_is_left_behind(tmp_path, number):
 
 
 def wait_for(condition, what):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, f"waited too long for {what}"
         time.sleep(0.02)
