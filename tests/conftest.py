@@ -1,5 +1,6 @@
 """Shapes in signatures are checked here (jaxtyping with beartype) and cost nothing elsewhere."""
 
+import gc
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import jaxtyping
 import pytest
 
@@ -26,7 +28,21 @@ sys.dont_write_bytecode = False
 # pass. With a handler of our own here, the processes that tests start have the usual one again.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What collecting makes stays to the end: a million objects, through which each full collection would go again.
+gc.disable()
+
+# A busy machine takes longer for an example and finds fewer of them in time: that is no fault.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
+
 SYSTEM = Path(__file__).parent / "system"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of tests/system where its tests do not run: these modules take seconds, in each process."""
+    return True if collection_path == SYSTEM and "not system" in config.option.markexpr else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +56,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """No module of a test has a write to a closed connection end the process: the test that runs then is blamed."""
     if hasattr(signal, "SIGPIPE") and signal.getsignal(signal.SIGPIPE) is not signal.SIG_IGN:
         raise pytest.UsageError("a module that was imported has changed the handler of SIGPIPE")
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss"]

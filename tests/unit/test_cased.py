@@ -61,7 +61,7 @@ def test_a_word_has_the_same_pieces_whatever_its_case() -> None:
     assert len(with_mark) == len(KEEP.encode("(hund)")) + 1
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(CASED) | st.sampled_from(ODD), max_size=12).map("".join))
 def test_any_case_comes_back(text: str) -> None:
     ids = KEEP.encode(text)
@@ -70,7 +70,7 @@ def test_any_case_comes_back(text: str) -> None:
     assert len(KEEP.letters(text)) == len(ids)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁"), max_size=30))
 def test_any_text_comes_back(text: str) -> None:
     assert KEEP.decode(KEEP.encode(text)) == KEEP.inner.decode(KEEP.inner.encode(text))

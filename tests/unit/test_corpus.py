@@ -62,7 +62,7 @@ def test_lines_are_kept_as_they_are(write: Write, content: str, lines: list[str]
     assert list(read_lines(write(gzip.compress(content.encode()), "text.gz"))) == lines
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\ufeff")), min_size=1))
 def test_lines_come_back(lines: list[str]) -> None:
     stream = io.BytesIO("".join(line + "\n" for line in lines).encode())

@@ -202,7 +202,7 @@ def by_one_expression(terms: list[str], text: str) -> list[str]:
     return [found.group() for found in re.finditer("|".join(map(pattern, ordered)), text)]
 
 
-@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.settings(max_examples=200)
 @hypothesis.given(
     st.lists(
         st.from_regex("\\A[abA.狗_-][abA .狗_\u0301-]{0,3}\\Z").filter(lambda term: term.strip() == term), max_size=6

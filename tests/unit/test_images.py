@@ -40,7 +40,7 @@ def test_pixels_and_labels_come_back(tmp_path: Path, suffix: str) -> None:
     assert [path.name for path in files_of(source)] == [f"images{suffix}", f"labels{suffix}"]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(shape=st.tuples(*[st.integers(1, 6)] * 3), content=st.data(), suffix=st.sampled_from(["", ".gz"]))
 def test_any_shape(
     tmp_path_factory: pytest.TempPathFactory, shape: tuple[int, int, int], content: st.DataObject, suffix: str

@@ -196,7 +196,7 @@ PARTS = [part for examples in EXAMPLES.values() for part in examples] + [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
 def test_spans_are_those_of_every_kind_tried_at_every_place(text: str) -> None:
     assert spans(text) == re.findall(SINGLE, text)

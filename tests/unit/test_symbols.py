@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.errors import raises_error
@@ -154,7 +154,6 @@ def test_lines_beyond_the_largest_number_are_counted(capsys):
     assert "learns from 20 of 50 lines" in capsys.readouterr().err
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="aé龘\U0001f600 ", max_size=60), st.integers(4, 20))
 def test_parts_of_a_line_are_the_line(text, longest):
     found = list(parts(text, longest))

@@ -43,7 +43,7 @@ def test_shares_of_characters_and_of_lines(verse: str) -> None:
     assert TextSource(path=verse, start=0.4, unit="lines").text() == "\ndurch Nacht\u2028und Wind\n"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     lines=st.lists(st.text("añ語😀 ", max_size=9), min_size=1, max_size=30),
     cuts=st.lists(st.floats(0, 1), min_size=1, max_size=4),

@@ -136,7 +136,7 @@ def test_text_never_becomes_a_special(tokenizer: Tokenizer) -> None:
 
 
 @every_tokenizer
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(text=st.text(st.characters(exclude_categories=["Cs"])), seed=st.integers(0, 9))
 def test_any_text_is_encoded(tokenizer: Tokenizer, text: str, seed: int) -> None:
     ids = tokenizer.encode(text)
@@ -146,7 +146,7 @@ def test_any_text_is_encoded(tokenizer: Tokenizer, text: str, seed: int) -> None
     assert all(0 <= index < tokenizer.vocab_size for index in again)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_characters_lose_nothing(text: str) -> None:
     tokenizer = CharactersTokenizer.train(CharactersConfig(), iter([text]))
@@ -154,14 +154,14 @@ def test_characters_lose_nothing(text: str) -> None:
     assert CharactersTokenizer.train(CharactersConfig(), iter(["a b"])).pieces([4, 5, 6]) == ["a", "b", "▁"]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(any_text)
 def test_words_lose_only_whitespace(text: str) -> None:
     for rules in ("rule", "characters"):
         assert join(tokens_of(text, WordsConfig(rules=rules))) == squeeze(text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from("ab.,'-(\"0 我の，。"), max_size=20))
 def test_marks_lose_only_whitespace(text: str) -> None:
     for rules in ("rule", "characters"):
@@ -267,7 +267,7 @@ def test_sentencepiece_loses_only_whitespace(algorithm: str) -> None:
     config = SentencePieceConfig(vocab_size=200, algorithm=algorithm)  # type: ignore[arg-type]
     tokenizer = train(config)
 
-    @settings(deadline=None, max_examples=100)
+    @settings(max_examples=100)
     @given(st.text(st.sampled_from(sorted({*"".join(LINES), "\t", "\u00a0", "\u2028"}))))
     def check(text: str) -> None:
         assert tokenizer.decode(tokenizer.encode(text)) == squeeze(text)

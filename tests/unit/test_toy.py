@@ -28,7 +28,7 @@ def test_answers(task: str, tgt: list[int]) -> None:
     assert list(toy.TASKS[task]((3, 1, 12, 1))) == tgt
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     task=st.sampled_from(["copy", "drop_first", "reverse", "sort"]),
     split=st.sampled_from(["train", "valid", "test"]),

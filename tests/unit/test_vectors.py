@@ -44,7 +44,7 @@ def test_the_exact_word_goes_before_the_lower_cased_one_and_the_first_before_the
     assert found == {"US": [2, 2], "us": [1, 1], "Us": [1, 1], "uS": [1, 1]}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     table=st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1),

@@ -62,7 +62,7 @@ def put(src: str, translation: str, seed: int, between: str = " ") -> str:
     return restore_spans(translation, removed, words(bare), links, between)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PARTS, st.sampled_from(CODES), st.integers(0, 3), st.integers(0, 99), st.booleans())
 @example("करता है", "{name}", 1, 0, True)
 def test_nothing_is_put_into_a_letter(text: str, code: str, at: int, seed: int, spaced: bool) -> None:
@@ -76,7 +76,7 @@ def test_nothing_is_put_into_a_letter(text: str, code: str, at: int, seed: int, 
     assert regex.sub(r"\s", "", found.replace(code, "", 1)) == regex.sub(r"\s", "", text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(PARTS, PARTS, st.data())
 def test_no_tag_is_put_into_a_letter(src: str, tgt: str, data: st.DataObject) -> None:
     begin, end = sorted(data.draw(st.integers(0, len(src))) for _ in range(2))
