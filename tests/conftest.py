@@ -5,8 +5,9 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -59,6 +60,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_collection_by_servers() -> Iterator[None]:
+    """A server goes through all objects once when it has loaded, and gives them back to the collector at its end.
+
+    The objects of all tests are millions: that would take a second for each of some hundred servers.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if (state := sys.modules.get("dragoman.serve.state")) is not None:
+            idle = SimpleNamespace(collect=lambda: 0, freeze=lambda: None, unfreeze=lambda: None)
+            patch.setattr(state, "gc", idle)
+        yield
 
 
 HOOKED = ["nn", "models", "decoding", "data.batch", "training.loss"]

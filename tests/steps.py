@@ -6,18 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 
+def calls_of(function: Callable[[], object]) -> int:
+    """The calls that a function makes, of Python's and of C's functions."""
+    return _events(function, ("call", "c_call"))
+
+
 def steps_of(function: Callable[[], object]) -> int:
-    """The lines of Python that a function runs, and the calls that these make, of functions written in C too."""
+    """The lines of Python that a function runs, and its calls: a loop without a call counts too."""
+    return _events(function, ("line", "c_call"))
+
+
+def _events(function: Callable[[], object], counted: tuple[str, str]) -> int:
     count = 0
 
     def see(_: object, event: str, __: Any) -> Any:
         nonlocal count
-        count += event in ("line", "c_call")
+        count += event in counted
         return see
 
     before = sys.gettrace(), sys.getprofile()
     gc.disable()  # finalizers of what other tests have left would count
-    sys.settrace(see)
+    if "line" in counted:
+        sys.settrace(see)
     sys.setprofile(see)
     try:
         function()
