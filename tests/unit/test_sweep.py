@@ -35,6 +35,7 @@ RECIPE = {
     "model": {"type": "transformer", "d_model": 8, "num_heads": 2, "d_ff": 8, "dropout": 0.1}
     | {"num_encoder_layers": 1, "num_decoder_layers": 1},
     "training": {"max_steps": 8, "batch_tokens": 256, "validate_every": 2, "schedule": {"type": "linear", "lr": 0.01}},
+    "decoding": {"beam_size": 2, "max_length_ratio": 1.0, "max_length_extra": 2},
 }
 
 
