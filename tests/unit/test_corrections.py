@@ -430,6 +430,7 @@ def test_an_old_store_is_read_and_its_corrections_stay_everybodys(tmp_path: Path
 
 def test_a_store_that_is_open_elsewhere_changes_under_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("dragoman.serve.app.COUNT_SECONDS", 3600.0)  # a look gives way to what is being written
     known = keys(tmp_path, anna=("correct",))
 
     def command(*arguments: str) -> str:
