@@ -244,7 +244,7 @@ def test_overfits_eight_pairs_and_translates_them(build: Any) -> None:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if loss.item() < 0.02:
+        if loss.item() < 0.05:
             break
     assert loss.item() < 0.05
     for beam_size in (1, 4):
