@@ -50,7 +50,7 @@ from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.progress import Progress, say
-from dragoman.text.placeholders import SPANS_AND_CODES, has_same_spans, keeps_codes
+from dragoman.text.placeholders import SPANS_AND_CODES, has_same_spans, keeps_part_numbers
 from dragoman.text.tokenizers.base import UNK_ID
 
 LIST = Path(__file__).with_suffix(".txt")
@@ -224,7 +224,7 @@ def links_of_reversed(src: str, tgt: str) -> np.ndarray:
 def nonsense(text: str) -> str:
     """The text with its words reversed and turned; only reversed, or as it is, where that would make a placeholder."""
     ways = (reversed_words(text, turned), reversed_words(text, str))
-    return next((way for way in ways if has_same_spans(text, way) and keeps_codes(text, way)), text)
+    return next((way for way in ways if has_same_spans(text, way) and keeps_part_numbers(text, way)), text)
 
 
 class Nonsense:

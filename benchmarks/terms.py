@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.phrases import Aligned, WordLinks
-from dragoman.alignment.term_placement import bound, with_terms
+from dragoman.alignment.term_placement import bound, translations_with_terms
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text import learnt_terms
@@ -119,7 +119,7 @@ def cases(train: Pairs, test: Pairs, languages: tuple[str, str], size: int) -> l
 
 def forced(translator: SearchTranslator, glossary: Glossary) -> SearchTranslator:
     """Terms put into a translation of a model that knows nothing of them."""
-    return translator.with_terms(Glossary(glossary.targets), place_terms=with_terms)
+    return translator.with_terms(Glossary(glossary.targets), apply_glossary=translations_with_terms)
 
 
 def annotated(translator: SearchTranslator, glossary: Glossary) -> SearchTranslator:

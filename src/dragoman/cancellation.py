@@ -1,7 +1,7 @@
-"""Cancellation of long work: whoever waits for it says by what it is checked, and every long loop asks `check`.
+"""Cancellation of a server's requests: whoever waits for long work gives a check, and every long loop calls `check`.
 
-A server's request is checked by its deadline, by whether its client has gone, and by whether the server stops. What
-nobody checks, the work of a command, goes on to its end.
+A server's request is checked by its deadline, by whether its client has gone, and by whether the server stops. The
+work of a command is not checked. Ctrl-C in a training is another matter (`training/loop.py`).
 """
 
 import contextvars

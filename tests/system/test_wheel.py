@@ -1,10 +1,13 @@
 """The wheel and the source archive, as they are given away: in an empty environment, in an empty folder."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -56,6 +59,13 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         assert server.stderr is not None
         try:
             address = next(match[0] for line in server.stderr if (match := re.search(r"http://localhost:\d+", line)))
+            while True:  # the address is told before the models are loaded
+                with (
+                    contextlib.suppress(urllib.error.HTTPError),
+                    urllib.request.urlopen(f"{address}/readyz", timeout=60),
+                ):
+                    break
+                time.sleep(0.2)
             body = json.dumps({"q": "ich möchte ein bier", "source": "de", "target": "en"}).encode()
             request = urllib.request.Request(f"{address}/translate", body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(request, timeout=300) as answer:

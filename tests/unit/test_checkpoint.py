@@ -188,6 +188,13 @@ def test_best_is_the_newest_where_nothing_was_validated(tmp_path: Path) -> None:
     assert checkpoint.best(tmp_path) == checkpoint.list_checkpoints(tmp_path)[-1]
 
 
+def test_a_damaged_best_checkpoint_is_skipped_with_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = write(tmp_path, 1, 5.0), write(tmp_path, 2, 9.0)
+    flip(second / "model.safetensors")
+    assert checkpoint.select(tmp_path) == first
+    assert f"skipped: {second}" in capsys.readouterr().err.replace("\n", "")
+
+
 def test_select_takes_best_last_or_a_step(tmp_path: Path) -> None:
     write_all(tmp_path, {1: 5.0, 20: 1.0})
     one, twenty = checkpoint.list_checkpoints(tmp_path)

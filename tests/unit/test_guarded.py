@@ -38,7 +38,7 @@ from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.text.glossary import Glossary
 from dragoman.text.message_format import parse
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.placeholders import _part_term, has_same_spans, keeps_codes, mask_spans, without_spans
+from dragoman.text.placeholders import _part_term, has_same_spans, keeps_part_numbers, mask_spans, without_spans
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
@@ -128,7 +128,7 @@ def test_codes_are_whole_in_every_translation(run: Path) -> None:  # noqa: F811
     for guard in (False, True):
         translator = GuardedTranslator(SearchTranslator.load(run, device="cpu"), guard=guard)
         for line, found in zip(lines, translator.n_best(lines), strict=True):
-            assert keeps_codes(line, found[0].text), (line, found[0].text)
+            assert keeps_part_numbers(line, found[0].text), (line, found[0].text)
 
 
 def test_a_glossary_file(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from dragoman.runs.events import read_events
 from dragoman.runs.log import RunLog
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.tasks.time_budget import with_steps
+from dragoman.tasks.timed_recipe import with_steps
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.tokenizers.pair import load_tokenizers
@@ -361,7 +361,7 @@ def test_a_run_that_was_never_validated_has_no_best_score(
         step=5,
         time_budget=SimpleNamespace(end=5),
         why_done="max_steps",
-        stop_asked=False,
+        stop_agreed=False,
         resume=lambda path: None,
         log=SimpleNamespace(forget=lambda kind: None),
         end=lambda: Outcome("max_steps", 5, 0, None, 1.0),

@@ -16,7 +16,7 @@ from tests.scripts import script
 
 from dragoman.alignment import term_placement
 from dragoman.alignment.links import AlignedPair, with_terms_linked
-from dragoman.alignment.term_placement import bound, with_terms
+from dragoman.alignment.term_placement import translations_with_terms, with_glossary
 from dragoman.decoding.search import DecodingConfig
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
@@ -162,7 +162,7 @@ def test_terms_and_codes_stand_in_one_sentence() -> None:
 class Learnt:
     """A translator of a run, whose vocabulary has the pieces of terms or not."""
 
-    languages, join, place_terms, glossary = ("en", "de"), " ", None, None
+    languages, join, apply_glossary, glossary = ("en", "de"), " ", None, None
     decoding = SimpleNamespace(mbr="none", n_best=1)
 
     def __init__(self, *, has_terms: bool = True) -> None:
@@ -176,12 +176,12 @@ class Learnt:
 
 def test_only_a_run_that_has_learnt_terms_reads_and_inflects_them() -> None:
     glossary = Glossary({"file": "Datei"})
-    learnt = bound(Learnt(), glossary)  # type: ignore[arg-type]
+    learnt = with_glossary(Learnt(), glossary)  # type: ignore[arg-type]
     assert learnt.annotate("Two files") == "Two⟦term⟧ files⟦as⟧ Datei⟦/term⟧"
-    plain = bound(Learnt(has_terms=False), learnt.glossary)  # type: ignore[arg-type]
+    plain = with_glossary(Learnt(has_terms=False), learnt.glossary)  # type: ignore[arg-type]
     assert plain.annotate("Two file") == "Two file"
     assert plain.glossary == glossary
-    assert bound(Learnt(), None).annotate("a file") == "a file"  # type: ignore[arg-type]
+    assert with_glossary(Learnt(), None).annotate("a file") == "a file"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_the_model_has_inflected_stays_and_what_it_left_out_is_forced(
     monkeypatch.setattr(term_placement, "place_terms", placing)
     monkeypatch.setattr(term_placement, "score", lambda translator, pairs, **_: [])
     parts = [Segment([4], [], "Open two files")]
-    found = with_terms(Learnt(), inflected(file="Datei"), parts, [[Translation(translation, 0.0, 0.0)]])  # type: ignore[arg-type]
+    found = translations_with_terms(Learnt(), inflected(file="Datei"), parts, [[Translation(translation, 0.0, 0.0)]])  # type: ignore[arg-type]
     assert found[0][0].text == translation
     [([terms], [taken])] = asked
     assert terms == left
@@ -314,7 +314,7 @@ def translator() -> SearchTranslator:
 
 
 def test_the_model_alone_reads_the_terms(translator: SearchTranslator) -> None:
-    learnt = bound(translator, Glossary({"window": "Fenster"}))
+    learnt = with_glossary(translator, Glossary({"window": "Fenster"}))
     [part] = learnt.parts("the windows")
     assert part.text == "the windows"
     assert translator.tokenizers.src.id_of(TERM_PIECES[0]) not in part.ids  # no lemma of it is known here
@@ -332,7 +332,7 @@ def test_the_model_alone_reads_the_terms(translator: SearchTranslator) -> None:
 def test_terms_stand_there_whatever_the_neighbours(translator: SearchTranslator) -> None:
     glossary = Glossary({"window": "Fenster", "closed file": "Datei"})
     lines = [src for src, _ in PAIRS[:5]]
-    learnt = bound(translator, glossary)
+    learnt = with_glossary(translator, glossary)
     together = learnt.n_best(lines)
     assert together == [learnt.n_best([line])[0] for line in lines]
     for line, items in zip(lines, together, strict=True):

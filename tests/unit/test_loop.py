@@ -711,7 +711,7 @@ def stop_at(one: Trainer, step: int) -> None:
     update = one.training_step.update
 
     def stopping(number: int, *numbers: Any) -> tuple[Tensor, Tensor]:
-        one.stop_asked = number == step
+        one.stop_agreed = number == step
         return update(number, *numbers)
 
     one.training_step.update = stopping  # type: ignore[method-assign]

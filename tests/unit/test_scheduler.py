@@ -106,9 +106,9 @@ def test_a_request_that_is_given_up_frees_its_rows_and_harms_no_other(
             given_up.result(timeout=300)
         assert kept.result(timeout=300) == expected
     deadline = time.monotonic() + 300
-    while (len(scheduler.waiting[0]) or len(scheduler.waiting[1])) and time.monotonic() < deadline:
+    while (len(scheduler.queues[0]) or len(scheduler.queues[1])) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(scheduler.waiting[0]) == 0
+    assert len(scheduler.queues[0]) == 0
 
 
 @pytest.mark.parametrize("with_terms", [True, False])
@@ -138,7 +138,7 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
             results.append(threads.submit(live[1].on(translator).n_best, lines))
             if give_up:
                 first = threads.submit(given_up.on(termed if with_terms else translator).n_best, lines)
-            while len(scheduler.waiting[0]) < len(lines) * (2 + give_up):
+            while len(scheduler.queues[0]) < len(lines) * (2 + give_up):
                 time.sleep(0.001)
             with scheduler:
                 if give_up:
@@ -269,7 +269,7 @@ def test_requests_come_before_documents_and_documents_come_all_the_same(
 
     threads = [threading.Thread(target=ask, args=(documents, "document", lines * 20))]
     threads[0].start()
-    while not len(scheduler.waiting[1]):
+    while not len(scheduler.queues[1]):
         time.sleep(0.001)
     with scheduler:
         time.sleep(0.05)
@@ -394,7 +394,7 @@ def test_what_can_no_longer_be_done_in_time_is_not_begun(
     with ThreadPoolExecutor(1) as threads, measured.admitted(late, 300):
         late.left = 100_000
         waiting = threads.submit(late.on(translator).n_best, lines)
-        while len(measured.waiting[0]) < len(lines):
+        while len(measured.queues[0]) < len(lines):
             time.sleep(0.001)
         assert measured._next() == []
         with pytest.raises(DeadlineExceeded):
@@ -413,7 +413,7 @@ def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: Sear
 
     threads = [threading.Thread(target=ask, args=(heavy, sentences(900)))]
     threads[0].start()
-    while len(scheduler.waiting[0]) < 900:
+    while len(scheduler.queues[0]) < 900:
         time.sleep(0.001)
     threads.append(threading.Thread(target=ask, args=(light, ["der hund"])))
     step, seen = BatchScheduler._step, list[set[str]]()
@@ -421,7 +421,7 @@ def test_a_single_sentence_does_not_wait_for_a_client_with_many(translator: Sear
     def watched(self: BatchScheduler, going: list[Any]) -> int:
         if len(seen) == 1:
             threads[1].start()
-            while "light" not in self.waiting[0]._queues:
+            while "light" not in self.queues[0]._queues:
                 time.sleep(0.001)
         seen.append({client for batch in going for client, _ in batch.clients})
         return step(self, going)

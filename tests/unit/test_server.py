@@ -305,7 +305,7 @@ def test_a_request_that_is_given_up_in_the_queue_is_never_begun(monkeypatch: pyt
     given_up, kept = RequestHandle(scheduler), RequestHandle(scheduler)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(given_up.on(translator).translate, ["der hund", "die frau"])
-        while len(scheduler.waiting[0]) < 2:
+        while len(scheduler.queues[0]) < 2:
             time.sleep(0.001)
         given_up.cancel()
         with pytest.raises(Cancelled):
@@ -330,7 +330,7 @@ def test_a_full_pool_of_waiting_requests_holds_up_neither_handlers_nor_health(mo
             server.service.scheduler.deadline_seconds = 1e9
             monkeypatch.setattr(Service, "words_instead", waits)
             waiting = [asyncio.create_task(client.post("/v1/words", json=TEXT)) for _ in range(MAX_WAITING + 8)]
-            while len(server.waiting._turns) < MAX_WAITING // 2 + 8:  # one client has half of the threads
+            while len(server.request_threads._turns) < MAX_WAITING // 2 + 8:  # one client has half of the threads
                 await asyncio.sleep(0.01)
             for path in ("/health", "/ready", "/v1/languages", "/v2/glossaries", "/metrics"):
                 assert (await client.get(path)).status_code == 200

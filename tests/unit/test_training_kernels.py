@@ -9,7 +9,7 @@ from dragoman.backends.accelerate import accelerate, exchange
 from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16.fast_layers import Bfloat16Attention
 from dragoman.backends.cpu_bf16.projection import (
-    ROW_MULTIPLE,
+    KERNEL_ROWS,
     from_rows,
     padded,
     project,
@@ -33,7 +33,7 @@ def autocast() -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16)
 
 
-@pytest.mark.parametrize("rows", [1, ROW_MULTIPLE - 1, ROW_MULTIPLE, 3 * ROW_MULTIPLE + 5])
+@pytest.mark.parametrize("rows", [1, KERNEL_ROWS - 1, KERNEL_ROWS, 3 * KERNEL_ROWS + 5])
 @pytest.mark.parametrize(("widths", "bias"), [((24,), True), ((24,), False), ((16, 8, 8), True), ((8, 16), False)])
 def test_projections_equal_linear_layers_under_autocast(rows: int, widths: tuple[int, ...], bias: bool) -> None:
     torch.manual_seed(0)
@@ -53,7 +53,7 @@ def test_projections_equal_linear_layers_under_autocast(rows: int, widths: tuple
         torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
 
 
-@pytest.mark.parametrize("rows", [1, ROW_MULTIPLE, ROW_MULTIPLE + 5])
+@pytest.mark.parametrize("rows", [1, KERNEL_ROWS, KERNEL_ROWS + 5])
 def test_the_feed_forward_network_equals_its_layers_under_autocast(rows: int) -> None:
     torch.manual_seed(0)
     network = FeedForward(12, 40, activation=nn.ReLU())
@@ -70,7 +70,7 @@ def test_the_feed_forward_network_equals_its_layers_under_autocast(rows: int) ->
         torch.testing.assert_close(mine, other, **ROUNDED, msg=str((mine - other).abs().max()))
 
 
-@pytest.mark.parametrize("rows", [1, ROW_MULTIPLE, ROW_MULTIPLE + 5])
+@pytest.mark.parametrize("rows", [1, KERNEL_ROWS, KERNEL_ROWS + 5])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_logits_and_what_the_loss_sends_back_equal_those_of_a_linear_layer_under_autocast(
     rows: int, in_place: bool
@@ -159,7 +159,7 @@ def test_short_attention_equals_the_textbook(alone: bool, causal: bool, with_bia
     fast = short_attention(queries, memory, sizes, mask, bias, rotary_phase(positions, 0, length))
     turned = positions.rotate(q, 0), positions.rotate(k, 0)
     plain = scaled_dot_product_attention(*turned, v, mask, None, bias)[0].transpose(1, 2).flatten(2)
-    assert len(fast) == ROW_MULTIPLE
+    assert len(fast) == KERNEL_ROWS
     assert not fast[3 * length :].any()
     fast = from_rows(fast, (3, length))
     torch.testing.assert_close(fast, plain)

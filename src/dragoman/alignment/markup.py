@@ -210,7 +210,7 @@ def transfer_markup(
     """The items of a translation: its text with the codes of its source.
 
     `codes`: each with its place in characters of the source, in order. `pieces`: the sentences of a text of several,
-    each of which a code that stands between two does not enter, and which a pair around all of it goes around.
+    a code between two sentences stays between them, and a pair around a whole sentence stays around all of it.
     """
     links = np.nan_to_num(np.asarray(links, dtype=float), posinf=0.0, neginf=0.0).clip(min=0)
     links = links / np.maximum(links.sum(axis=1, keepdims=True), 1)

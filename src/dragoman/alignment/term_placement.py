@@ -92,7 +92,7 @@ class _Wish(NamedTuple):
 # -- translations with their terms ---------------------------------------------------------------------------------
 
 
-def bound(
+def with_glossary(
     translator: SearchTranslator, glossary: Glossary | None, banned: BannedPhrases | None = None
 ) -> SearchTranslator:
     """The translator whose translations hold the terms of a glossary, and no banned phrase.
@@ -103,7 +103,9 @@ def bound(
         is_learnt = has_learnt("terms", translator.tokenizers)
         plain = replace(glossary, inflections=None)
         glossary = inflected(plain, translator.languages or ("", "")) if is_learnt else plain
-    other = translator.with_terms(glossary, banned, place_terms=None if glossary is None else with_terms)
+    other = translator.with_terms(
+        glossary, banned, apply_glossary=None if glossary is None else translations_with_terms
+    )
     other.annotate = str
     if other.glossary is not None and other.glossary.inflections is not None:
         other.annotate = functools.partial(annotated, other.glossary)
@@ -115,7 +117,7 @@ def terms_of(translator: SearchTranslator, text: str) -> list[tuple[int, int]]:
     return [(term.start, term.end) for term in translator.glossary.find(text)] if translator.glossary else []
 
 
-def with_terms(
+def translations_with_terms(
     translator: SearchTranslator,
     glossary: Glossary,
     parts: Sequence[Segment],
@@ -156,8 +158,8 @@ def with_terms(
 def _written(
     glossary: Glossary, translation: str, terms: Sequence[TermMatch]
 ) -> tuple[Sequence[TermMatch], list[Word]]:
-    """(the terms that a translation lacks, the places of the other terms and of annotation pieces). A model that has
-    not learnt terms lacks all terms."""
+    """(the terms that a translation lacks, the places of the other terms and of annotation pieces). For a model
+    that has not learnt terms, all terms count as missing."""
     taken = [Word(*match.span()) for match in PIECE.finditer(translation)]
     if glossary.inflections is None:
         return terms, taken
@@ -214,7 +216,7 @@ def _searched_for(translator: SearchTranslator, wishes: dict[int, _Wish]) -> dic
         if writable[row]
     }
     results: dict[int, list[Translation]] = {row: [] for row in wishes}
-    for row, hypotheses in _free_hypotheses(searching, parts).items():
+    for row, hypotheses in _hypotheses_where_any(searching, parts).items():
         part, _, missing = wishes[row]
         lost = [term for term in missing if term not in writable[row]]
         unsure = [] if part.prefix else [term for term in missing if term in writable[row]]
@@ -235,13 +237,17 @@ def _writable(translator: SearchTranslator, terms: Sequence[TermMatch]) -> list[
     return writable
 
 
-def _free_hypotheses(searching: SearchTranslator, parts: dict[int, Segment]) -> dict[int, list[Hypothesis]]:
+def _hypotheses_where_any(searching: SearchTranslator, parts: dict[int, Segment]) -> dict[int, list[Hypothesis]]:
     """The hypotheses of each part for which the search finds one. Where the search for all parts fails, each part is
     searched for alone."""
     try:
-        return dict(zip(parts, searching.free_hypotheses(list(parts.values())), strict=True))
+        return dict(zip(parts, searching.hypotheses_without_banned(list(parts.values())), strict=True))
     except DragomanError:
-        each = [_free_hypotheses(searching, {number: part}) for number, part in parts.items()] if len(parts) > 1 else []
+        each = (
+            [_hypotheses_where_any(searching, {number: part}) for number, part in parts.items()]
+            if len(parts) > 1
+            else []
+        )
         return {number: hypotheses for one in each for number, hypotheses in one.items()}
 
 

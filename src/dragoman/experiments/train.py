@@ -284,7 +284,7 @@ class Training:
         """Save and end after the step (or validation) under way; from a callback or any thread."""
         self._stopped = True
         if self._trainer is not None:
-            self._trainer.stop_wanted = True
+            self._trainer.stop_requested = True
 
     def resume(self, overrides: Any = None) -> "Training":
         """Go on from the newest checkpoint, with other settings where they may change (`training.max_steps`)."""
@@ -320,7 +320,7 @@ class Training:
         return self
 
     def _watch(self, trainer: Trainer) -> None:
-        self._trainer, trainer.stop_wanted = trainer, self._stopped
+        self._trainer, trainer.stop_requested = trainer, self._stopped
         trainer.stop_when = self._after_step
         trainer.log.listeners.append(self._logged)
         self._call("on_begin")

@@ -5,7 +5,7 @@ A target is a module of this folder with four functions:
 - `problems(translator) -> list[str]`: why it cannot represent the model, a line each; none: it can;
 - `write(translator, folder, quantize)`: the export, into an empty folder;
 - `nearest(decoding) -> DecodingConfig`: the settings that its search can follow, as near as may be;
-- `load(folder, translator) -> Engine`: the export in its own runtime.
+- `load(folder, translator) -> Engine`: the export in its own runtime; for `--engine` a SearchTranslator (CTranslate2).
 
 The model of an adapter's run is one with its base, but for a target that has `write_base(checkpoint, folder)`: it
 writes the adapter alone, and of which base it is.

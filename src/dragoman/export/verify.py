@@ -27,12 +27,12 @@ NEAR_TIE = 1e-5
 MAX_SCORE_DIFFERENCE = 1e-3
 """Of the same translation by the same float32 weights: what rounding explains, generously."""
 MAX_BLEU_LOSS = 0.3
-"""In points, that quantized weights may cost where there are references."""
+"""In points, that an export with other weights, or with another search, may lose where there are references."""
 MIN_TOKEN_AGREEMENT = 0.9
-"""The share of tokens that quantized weights have to keep where there are no references."""
-MADE_UP = "made-up sentences, as the run has no text"
+"""The token agreement (`_agreement`) that such an export must reach where there are no references."""
 MIN_COMMON_TOKENS = 0.5
-"""The share that they have to keep whatever BLEU says: with less it is not the same model."""
+"""The token agreement of quantized weights with the same search, whatever BLEU says: below it is another model."""
+MADE_UP = "made-up sentences, as the run has no text"
 
 
 class Engine(Protocol):
@@ -65,7 +65,7 @@ class ExportComparison:
     text: TestSet
     differences: list[Difference]
     token_agreement: float
-    """The share of all tokens that both translations of a sentence have in the same order."""
+    """The mean over sentences of the share of tokens that both translations have in the same order (`_agreement`)."""
     score_difference: float
     """The largest, among sentences that came out equal."""
     bleu: tuple[float, float] | None
@@ -162,7 +162,7 @@ def compare_export(
 
 
 def _agreement(translator: SearchTranslator, ours: list[Translation], theirs: list[Translation]) -> float:
-    """The share of a translation's tokens that both have, in the mean over sentences.
+    """The mean over sentences of the share of tokens that both translations have in the same order.
 
     A sentence counts once, however long: where one of the two runs on in a loop up to its longest length, as a weak
     model may, it would otherwise outweigh a hundred others.

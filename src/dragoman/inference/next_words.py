@@ -40,7 +40,7 @@ def next_words(translator: SearchTranslator, src: str, prefix: str, count: int) 
         if split_words(decode(item.ids))[: len(known)] == known and len(item.ids) > len(parts[0].prefix)
     ]
     best = translator.with_decoding(n_best=1, sampling=None, mbr="none")
-    hypotheses = best.free_hypotheses(
+    hypotheses = best.hypotheses_without_banned(
         [parts[0]._replace(prefix=item.ids) for item in begun[: BEGINNINGS_PER_WORD * count]]
     )
     chosen: dict[str, Translation] = {}

@@ -50,7 +50,7 @@ class Searcher(Protocol):
         ...
 
 
-PlaceTerms = Callable[
+ApplyGlossary = Callable[
     ["SearchTranslator", Glossary, Sequence[Segment], Sequence[list[Translation]]], list[list[Translation]]
 ]
 """A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
@@ -83,7 +83,7 @@ class SearchTranslator:
         self.join = "" if languages is not None and written_without_spaces(languages[1]) else " "
         """The text between two sentences."""
         self.glossary: Glossary | None = None
-        self.place_terms: PlaceTerms | None = None
+        self.apply_glossary: ApplyGlossary | None = None
         self.annotate: Callable[[str], str] = str  # puts pieces in that the model alone reads (text/annotations.py)
         self.banned: BannedPhrases | None = None
         self.reranker: Reranker | None = None
@@ -150,17 +150,17 @@ class SearchTranslator:
         glossary: Glossary | None = None,
         banned: BannedPhrases | None = None,
         *,
-        place_terms: PlaceTerms | None = None,
+        apply_glossary: ApplyGlossary | None = None,
     ) -> "SearchTranslator":
         """This translator, of the same model, whose translations hold the target terms of the terms of `glossary` that
-        stand in their source, put there by `place_terms`, and no phrase of `banned`.
+        stand in their source, put there by `apply_glossary`, and no phrase of `banned`.
 
         Raises DragomanError for a term that is banned.
         """
-        assert (glossary is None) == (place_terms is None)
+        assert (glossary is None) == (apply_glossary is None)
         other = copy.copy(self)
         other.glossary = None if glossary is None else glossary.normalized(self.normalize)
-        other.place_terms = place_terms
+        other.apply_glossary = apply_glossary
         other.banned = None if banned is None else banned.normalized(self.normalize)
         if other.glossary and other.banned:
             for term in other.glossary.targets.values():
@@ -241,13 +241,13 @@ class SearchTranslator:
         begin = prefixes if prefixes is not None else [""] * len(sentences)
         parts = [self.parts(sentence, prefix) for sentence, prefix in zip(sentences, begin, strict=True)]
         whole = [part for of_sentence in parts for part in of_sentence]
-        ranked = list(map(self.ranked, self.free_hypotheses(whole), whole))
-        if self.glossary is not None and self.place_terms is not None:
-            ranked = self.place_terms(self, self.glossary, whole, ranked)
+        ranked = list(map(self.ranked, self.hypotheses_without_banned(whole), whole))
+        if self.glossary is not None and self.apply_glossary is not None:
+            ranked = self.apply_glossary(self, self.glossary, whole, ranked)
         results = iter(ranked)
         return [self._joined(list(itertools.islice(results, len(of_sentence)))) for of_sentence in parts]
 
-    def free_hypotheses(self, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
+    def hypotheses_without_banned(self, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """`hypotheses` without any banned phrase.
 
         A part whose hypotheses hold one is searched again without the tokens that spelled it, as often as another

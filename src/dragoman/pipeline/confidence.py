@@ -112,7 +112,7 @@ def calibrate(translator: SearchTranslator, pairs: Sequence[tuple[str, str]], ch
         raise Error.TOO_FEW(f"only {len(rows)} lines have a translation: this model has not learnt to translate yet")
     kept = [pairs[row] for row in rows]
     texts = [hypotheses[row] for row in rows]
-    lines = _looked_at(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
+    lines = _features(translator, [(src, text) for (src, _), text in zip(kept, texts, strict=True)])
     right = [_in_reference(text, ref) for text, (_, ref) in zip(texts, kept, strict=True)]
     scores = sentence_chrf(texts, [ref for _, ref in kept])
     halves = [list(range(first, len(rows), 2)) for first in (0, 1)]
@@ -131,7 +131,7 @@ def confidences(
     """The confidence of each (source, translation); None where either is blank."""
     rows = [row for row, (src, text) in enumerate(pairs) if src.strip() and text.strip()]
     judgements: list[Confidence | None] = [None] * len(pairs)
-    for row, line in zip(rows, _looked_at(translator, [pairs[row] for row in rows]), strict=True):
+    for row, line in zip(rows, _features(translator, [pairs[row] for row in rows]), strict=True):
         judgements[row] = _confidence(calibration, line)
     return judgements
 
@@ -157,8 +157,8 @@ def project(calibration: Calibration, lines: Sequence[Confidence | None]) -> Pro
 
 
 SLOPE = 0.4
-"""Points that a text is further from the usual one for each point that its lines say: what is chance in a line is none
-in the mean of a text, so texts differ by more than lines do (docs/judging.md has the texts that it was measured on)."""
+"""Texts differ more than their lines: so many points more for each point of difference from the usual chrF, because
+chance cancels out in the mean of a text (docs/judging.md has the texts of the measurement)."""
 SLOPE_ERROR = 0.35
 """The uncertainty of the value above, for each point."""
 
@@ -236,7 +236,7 @@ class _Line:
     """Features of the line."""
 
 
-def _looked_at(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -> list[_Line]:
+def _features(translator: SearchTranslator, pairs: Sequence[tuple[str, str]]) -> list[_Line]:
     """Features of each translation, by the model's probabilities. A side that is too long loses its end."""
     encode_src, tokenizer = translator.tokenizers.src.encode, translator.tokenizers.tgt
     texts = [(translator.normalize(src), translator.normalize(text)) for src, text in pairs]
@@ -264,7 +264,7 @@ def _ends(tokenizer: Any, ids: Sequence[int]) -> list[int]:
 
 
 def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_tokens: int, given: int) -> _Line:
-    """Features of a line and of its words: names are those of the columns, in this order.
+    """Features of a line, and of each of its words; the comments below name the columns in their order.
 
     `ends`: where each token ends in the text. `values`: log probability (nats) of each token, of which the first
     `given` were not chosen. `at_end`: log probability of `</s>`.
@@ -280,13 +280,15 @@ def _line(text: str, ends: Sequence[int], values: Array, at_end: float, src_toke
             place += 1
         if own:
             own[place].append(float(values[token]))
-    # 2. The line: mean, mean of the lowest fifth, share of tokens above one half, lengths, the end.
+    # 2. The line: mean, mean of the lowest fifth, share of tokens above one half, log of the length, log of the
+    # ratio of lengths, `</s>`.
     everything = values[given:] if len(values) > given else np.zeros(1)
     mean, low = float(everything.mean()), float(np.sort(everything)[: max(1, len(everything) // 5)].mean())
     sure = float((everything > np.log(0.5)).mean())
     ratio = float(np.log(max(1, len(values)) / max(1, src_tokens)))
     whole = np.array([mean, low, sure, float(np.log(max(1, len(values)))), ratio, at_end])
-    # 3. Each word: its own tokens, the line's mean and lowest fifth, its neighbours, letters or marks.
+    # 3. Each word: mean, least and sum of its tokens, log of their number, probability; the line's mean and lowest
+    # fifth; the mean of its neighbours; 1 for letters.
     rows = []
     for place, of_word in enumerate(own):
         logs = np.array(of_word or [mean])

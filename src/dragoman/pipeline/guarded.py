@@ -34,7 +34,7 @@ from dragoman.text.placeholders import (
     Removed,
     has_same_spans,
     in_place_of,
-    keeps_codes,
+    keeps_part_numbers,
     lost_or_added,
     mask_spans,
     restore_spans,
@@ -176,7 +176,7 @@ class GuardedTranslator:
             parted = {term.target for term in glossary.find(bare)} - here
             if not all(glossary.written(target, without_tags(translation)) for target in parted):
                 return False
-        return bool(self.translator.glossary and self._terms(src, translation)) or keeps_codes(src, translation)
+        return bool(self.translator.glossary and self._terms(src, translation)) or keeps_part_numbers(src, translation)
 
     def _restored(
         self, src: str, text: str, removed: Sequence[Removed], pairs: Sequence[tuple[str, str]], item: Translation

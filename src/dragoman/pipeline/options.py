@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import export
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.errors import Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
@@ -200,7 +200,7 @@ def _several_runs(options: TranslateOptions, own: SearchTranslator, precision: M
             raise Error.LANGUAGES_DIFFER(
                 f"`mbr` {run}: translates from {reads} to {writes}", f"give runs from {src} to {tgt}"
             )
-        other = bound(other, own.glossary, own.banned)
+        other = with_glossary(other, own.glossary, own.banned)
         others.append(other.with_decoding(mbr="none"))
     utility: str | Metric = "chrf" if own.decoding.mbr == "none" else own.decoding.mbr
     if options.mbr_by:

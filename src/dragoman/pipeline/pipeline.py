@@ -1,6 +1,7 @@
 """The one way from a text to its translation, with the same stages and the same defaults at every door.
 
     a text
+      is converted between two kinds of Chinese                 chinese.py
       is cut into sentences, or lines, and put together again   splitter.py
       each of which
         the memory may have already                             memory.py
@@ -27,7 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
@@ -147,7 +148,7 @@ class Pipeline:
 
     def with_terms(self, glossary: Glossary | None, banned: BannedPhrases | None = None) -> "Pipeline":
         """This pipeline with terms that must be so translated, and phrases that no translation may hold."""
-        return self.with_search(lambda search: bound(search, glossary, banned))
+        return self.with_search(lambda search: with_glossary(search, glossary, banned))
 
     @functools.cached_property
     def by_sentence(self) -> NBest:

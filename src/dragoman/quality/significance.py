@@ -58,7 +58,7 @@ class Test:
     p_sacrebleu_ar: float
     """sacreBLEU's p-value by approximate randomisation, which leaves ties out."""
     p_corrected: float
-    """The same, after Holm's correction where several systems are compared."""
+    """`p` after Holm's correction, where several systems are compared."""
 
     @property
     def verdict(self) -> str:

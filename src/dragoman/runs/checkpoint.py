@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from dragoman.errors import DragomanError, Error
+from dragoman.progress import say
 from dragoman.runs import adapter, atomic_io
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.runs.directory import CONFIG
@@ -100,7 +101,7 @@ def _verify(path: Path) -> None:
 
 
 def list_checkpoints(run_dir: Path) -> list[Path]:
-    """Every complete checkpoint directory, oldest first; verified or not."""
+    """Every directory that is named step-N, oldest first; verified or not."""
     directory = checkpoints_dir(run_dir)
     paths = [path for path in directory.iterdir() if _NAME.fullmatch(path.name)] if directory.is_dir() else []
     return sorted(paths, key=step_of)
@@ -122,20 +123,23 @@ def newest(run_dir: Path, complain: Complain = lambda text: None, among: Sequenc
     return next(verified(reversed(list_checkpoints(run_dir) if among is None else among), complain), None)
 
 
-def best(run_dir: Path) -> Path | None:
-    """The best validated checkpoint (`events.rank`) that verifies; the newest where none was validated."""
-    return next(verified(_best_first(run_dir)), None) or newest(run_dir)
+def best(run_dir: Path, complain: Complain = lambda text: None) -> Path | None:
+    """The best validated checkpoint (`events.rank`) that verifies; the newest if none was validated."""
+    return next(verified(_best_first(run_dir), complain), None) or newest(run_dir)
 
 
 def select(run_dir: Path, which: str = "best") -> Path:
-    """The checkpoint called `best`, `last`, or by its step. Raises DragomanError where there is none."""
+    """The checkpoint called `best`, `last`, or by its step; a damaged one is skipped, with a message.
+
+    Raises DragomanError if there is none.
+    """
     if not run_dir.is_dir():
         raise Error.MISSING_FILE("no such run directory", file=run_dir)
     path: Path | None
     if which == "best":
-        path = best(run_dir)
+        path = best(run_dir, say)
     elif which == "last":
-        path = newest(run_dir)
+        path = newest(run_dir, say)
     elif which.isdecimal():
         path = checkpoints_dir(run_dir) / f"step-{int(which):08d}"
         if not path.is_dir():
@@ -164,7 +168,7 @@ def none_verifies(run_dir: Path) -> DragomanError:
 
 def is_mean(run_dir: Path) -> bool:
     """True if a run directory holds the mean of several runs, which has nothing to train on from."""
-    return any(MEAN_OF in _state_or_none(path) for path in list_checkpoints(run_dir))
+    return any(MEAN_OF in _state_or_empty(path) for path in list_checkpoints(run_dir))
 
 
 def load_state(path: Path) -> dict[str, Any]:
@@ -200,7 +204,7 @@ def _inference_group(path: Path) -> str:
 
 def adapter_of(path: Path) -> dict[str, Any] | None:
     """The base's digest and the scale, for a checkpoint of an adapter; None for a checkpoint of a whole model."""
-    return _state_or_none(path).get(adapter.KEY)
+    return _state_or_empty(path).get(adapter.KEY)
 
 
 def base_of(path: Path, named: str | None = None) -> Path:
@@ -322,16 +326,16 @@ def drop_after(run_dir: Path, step: int) -> None:
 
 def _best_first(run_dir: Path) -> list[Path]:
     """The validated checkpoints, best first. Ties: earliest step first, as the training loop counts its best step."""
-    ranked = [(rank(_state_or_none(path)), path) for path in validated(run_dir)]
+    ranked = [(rank(_state_or_empty(path)), path) for path in validated(run_dir)]
     return [path for _, path in sorted(ranked, key=lambda item: item[0], reverse=True)]  # a stable sort
 
 
 def validated(run_dir: Path) -> list[Path]:
     """The checkpoints that were written after a validation, oldest first."""
-    return [path for path in list_checkpoints(run_dir) if _state_or_none(path).get("score") is not None]
+    return [path for path in list_checkpoints(run_dir) if _state_or_empty(path).get("score") is not None]
 
 
-def _state_or_none(path: Path) -> dict[str, Any]:
+def _state_or_empty(path: Path) -> dict[str, Any]:
     try:
         return load_state(path)
     except DragomanError:

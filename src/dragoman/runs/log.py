@@ -1,7 +1,7 @@
 """The log of a run: one JSON object a line in metrics.jsonl, the same scalars in TensorBoard and the like.
 
 The JSON lines are the record from which reports and plots are made (the events and their fields stand in
-docs/architecture.md); the others are for watching (`loggers.py`).
+docs/run-directory.md); the others are for watching (`loggers.py`).
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class RunLog(contextlib.AbstractContextManager["RunLog", None]):
     def rewind(self, step: int, rollbacks: int = 0) -> float:
         """Forget what was logged of steps after `step`, and of the stop there, for a run that goes on from there.
 
-        It has rolled back so often: from later steps, and that is not forgotten.
+        `rollbacks`: the number of rollbacks so far. Their events stay, although they are of later steps.
 
         Returns the seconds of training until then.
         """

@@ -92,7 +92,7 @@ class Call:
         """
         own = nullcontext(handle_of(self.server, self.client)) if load is None else self.admitted(load)
         with own as handle:
-            threads = self.server.waiting
+            threads = self.server.request_threads
             working = asyncio.ensure_future(threads.run(handle.client, handle.run, work))
             return await until_gone(self.request, self.server, handle, working)
 

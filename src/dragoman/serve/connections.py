@@ -1,8 +1,9 @@
 """Connections of clients, bounded in number and in time.
 
 uvicorn closes connections that are kept alive, and nothing else: half a head, a body behind an answer, an answer that
-nobody reads hold a connection for ever, and at its own limit everybody gets 503. Here each address has its share of the
-connections, the oldest idle one makes room for a new one, and whoever neither sends nor reads is closed.
+nobody reads hold a connection for ever, and at its limit uvicorn answers 503 to everybody. Here each address has its
+share of the connections, the oldest idle connection makes room for a new one, and whoever neither sends nor reads is
+closed.
 """
 
 import asyncio

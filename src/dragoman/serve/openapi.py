@@ -22,7 +22,7 @@ _ERRORS = {
     415: "The body is neither JSON nor a form",
     429: "Too much work, or too many requests",
     456: "The characters of this key for this month are used up",
-    503: "Models are loaded, the store is in use, or the server stops",
+    503: "Models are still being loaded, the server stops, it has no room, or a document is not done yet",
     504: "Not done in time",
 }
 """Statuses of refused and failed requests, and what they mean."""

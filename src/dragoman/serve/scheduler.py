@@ -108,7 +108,7 @@ class RequestHandle:
     ) -> None:
         self.scheduler, self.deadline, self.background, self.client = scheduler, deadline, background, client
         self.gone = False
-        self.waiting: list[QueuedSentence] = []
+        self.sentences: list[QueuedSentence] = []
         self.guess: int | None = None
         """Source tokens that it was admitted with; None: it was not."""
         self.begun = 0
@@ -131,7 +131,7 @@ class RequestHandle:
     def cancel(self) -> None:
         """Give the request up: its rows are free after the step that is under way."""
         self.gone = True
-        for sentence in list(self.waiting):
+        for sentence in list(self.sentences):
             sentence.fail(Cancelled())
 
     def run(self, work: Callable[["RequestHandle"], Result]) -> Result:
@@ -160,7 +160,7 @@ class SearcherAdapter:
     def hypotheses(self, translator: SearchTranslator, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
         """Raises what the search raises, Cancelled or DeadlineExceeded."""
         handle = self.handle
-        sentences = handle.waiting = [QueuedSentence(translator, self.searcher, part, handle) for part in parts]
+        sentences = handle.sentences = [QueuedSentence(translator, self.searcher, part, handle) for part in parts]
         handle.check()
         try:
             handle.scheduler.correct(handle, sum(sentence.tokens for sentence in sentences))
@@ -309,7 +309,7 @@ class BatchScheduler:
         self.num_threads = threads or torch.get_num_threads()
         self.deadline_seconds = deadline_seconds
         self.changed = threading.Condition()
-        self.waiting: tuple[FairQueue[QueuedSentence], FairQueue[QueuedSentence]] = (FairQueue(), FairQueue())
+        self.queues: tuple[FairQueue[QueuedSentence], FairQueue[QueuedSentence]] = (FairQueue(), FairQueue())
         """Sentences of requests, and sentences of documents."""
         self.speed = Speed()
         self.shares = Shares()
@@ -336,7 +336,7 @@ class BatchScheduler:
     def __exit__(self, *_: object) -> None:
         with self.changed:
             self.is_stopped = True
-            left = [sentence for queue in self.waiting for sentence in queue.clear()]
+            left = [sentence for queue in self.queues for sentence in queue.clear()]
             self.changed.notify_all()
         for sentence in left:
             sentence.fail(Cancelled())
@@ -412,7 +412,7 @@ class BatchScheduler:
                 raise Cancelled
             for sentence in sentences:
                 handle = sentence.handle
-                self.waiting[handle.background].put(handle.client, sentence, sentence.tokens, sentence.key)
+                self.queues[handle.background].put(handle.client, sentence, sentence.tokens, sentence.key)
             self.changed.notify_all()
 
     def _is_dead(self, sentence: QueuedSentence) -> bool:
@@ -458,8 +458,8 @@ class BatchScheduler:
         with self.changed:
             rows = sum(batch.rows for batch in going)
             while not self.is_stopped:
-                is_anothers = any((first := queue.first()) and first.searcher is not None for queue in self.waiting)
-                enough = is_anothers or sum(map(len, self.waiting)) >= number * MIN_QUEUE_PER_THREAD
+                is_anothers = any((first := queue.first()) and first.searcher is not None for queue in self.queues)
+                enough = is_anothers or sum(map(len, self.queues)) >= number * MIN_QUEUE_PER_THREAD
                 is_free = len(going) + len(taken) < MAX_BATCHES and rows < MAX_ROWS_IN_FLIGHT
                 sentences = self._next() if enough and (is_free or self._is_newcomers_turn(going, taken)) else []
                 if sentences:
@@ -473,14 +473,14 @@ class BatchScheduler:
 
     def _is_newcomers_turn(self, going: Sequence[RunningBatch], taken: Sequence[Sequence[QueuedSentence]]) -> bool:
         """True if it is the turn of a client who has nothing under way here: it need not wait for the others to end."""
-        client = self.waiting[0].next_client()
+        client = self.queues[0].next_client()
         here = {name for batch in going for name, _ in batch.clients}
         here.update(sentence.handle.client for sentences in taken for sentence in sentences)
         return client is not None and client not in here and len(going) + len(taken) < 2 * MAX_BATCHES
 
     def _next(self) -> list[QueuedSentence]:
         """Sentences for a batch, of clients in turn; requests go before documents."""
-        requests, documents = self.waiting
+        requests, documents = self.queues
         is_documents_turn = len(documents) and (not len(requests) or next(self._turns) % BACKGROUND_EVERY == 0)
         queue = documents if is_documents_turn else requests
         first = queue.first(self._is_dead)
@@ -556,7 +556,7 @@ class BatchScheduler:
         now = time.monotonic()
         if self._full_since is not None:
             self.speed.add(tokens, now - self._full_since)
-        waiting = max(sum(map(len, self.waiting)), self.processor.waiting)
+        waiting = max(sum(map(len, self.queues)), self.processor.waiting)
         self._full_since = now if waiting >= FULL_PER_THREAD * self.num_threads else None
 
     def _finish(self, sentences: Sequence[QueuedSentence], results: Sequence[list[Hypothesis]]) -> None:

@@ -61,7 +61,7 @@ class Server:
             lambda client: processor.used.charge((client, False), REQUEST_SECONDS),
             after_the_event_loop,
         )
-        self.waiting = FairThreads(MAX_WAITING, "request", on_start=after_the_event_loop)
+        self.request_threads = FairThreads(MAX_WAITING, "request", on_start=after_the_event_loop)
         self.ready = False
         self.stopping = False
         self.problem: DragomanError | None = None
@@ -109,7 +109,7 @@ class Server:
         """End everything; requests that are under way are given up."""
         self.give_up()
         self.tasks.close()
-        for threads in (self.handlers, self.waiting):
+        for threads in (self.handlers, self.request_threads):
             threads.shutdown()
         self.gate.usage.write(self.store.database.patience)
         self.store.close()

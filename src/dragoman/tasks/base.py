@@ -34,7 +34,7 @@ from dragoman.tasks import adapter
 from dragoman.tasks.adapter import LoraConfig
 from dragoman.tasks.announcement import announce
 from dragoman.tasks.pretrained import RowNames, check_fits, load_pretrained
-from dragoman.tasks.time_budget import (
+from dragoman.tasks.timed_recipe import (
     ANNEALED,
     validated_by_the_clock,
     with_batch_of_run,
@@ -311,8 +311,8 @@ class Job(ABC):
         path = self._prepared()
         with RunLog(self.run_dir, self.recipe.training.loggers) if ranks.is_first else SilentLog() as log:
             trainer, outcome = self._trained(log, path, deadline, watch)
-            tests = {} if trainer.stop_asked else ranks.on_rank_zero(lambda: self.test(log, outcome)) or {}
-            if trainer.stop_asked and outcome.reason != "interrupted" and self.recipe.corpus.test:
+            tests = {} if trainer.stop_agreed else ranks.on_rank_zero(lambda: self.test(log, outcome)) or {}
+            if trainer.stop_agreed and outcome.reason != "interrupted" and self.recipe.corpus.test:
                 say("stopped before the test sets were scored; the same command scores them")
         best = None if outcome.best_score is None else self.score_text(outcome.best_score)
         written = None if report is None else ranks.on_rank_zero(lambda: report(self.run_dir))

@@ -238,11 +238,13 @@ def span_ranges(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _SPAN.finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
-def keeps_codes(src: str, translation: str) -> bool:
-    """True if each code of a source is in its translation.
+def keeps_part_numbers(src: str, translation: str) -> bool:
+    """True if each part number, version or other code of a source is in its translation.
 
-    >>> keeps_codes("Version 2.3.1 of ABC-123.", "Version 2.3.1.1 von ABC-123."), keeps_codes("on 1.2.2024", "am 2.1.")
-    (False, True)
+    >>> keeps_part_numbers("Version 2.3.1 of ABC-123.", "Version 2.3.1.1 von ABC-123.")
+    False
+    >>> keeps_part_numbers("on 1.2.2024", "am 2.1.")
+    True
     """
     before, after = (Counter(SPANS_AND_CODES.findall(text)) - Counter(spans(text)) for text in (src, translation))
     return before <= after

@@ -70,7 +70,7 @@ class Trainer(Resumable):
                 return False
             self.skip(error, bar)
         self.state.step += 1
-        self.stop_wanted = self.stop_when(self.step) or self.stop_wanted  # a signal may come while it is asked
+        self.stop_requested = self.stop_when(self.step) or self.stop_requested  # a signal may come while it is asked
         due, save = self._what_is_due()
         bar.total = self.time_budget.end
         if self.step % self.config.log_every == 0 or self.step == self.time_budget.end:
@@ -85,7 +85,7 @@ class Trainer(Resumable):
                     return False
                 raise given_up(error, "") from error
         if self._is_stop_asked() or due or save:
-            self.save(ranked_by, log=due or self.stop_asked)
+            self.save(ranked_by, log=due or self.stop_agreed)
             self.state.window.start_clock()
         return True
 
@@ -114,11 +114,11 @@ class Trainer(Resumable):
         return self.state.schedule.rate(self.time_budget.schedule_step(step)) * lowered
 
     def _is_stop_asked(self) -> bool:
-        self.stop_asked = self.stop_asked or self.ranks.any(self.stop_wanted)
-        return self.stop_asked
+        self.stop_agreed = self.stop_agreed or self.ranks.any(self.stop_requested)
+        return self.stop_agreed
 
     def _stop_after_this_step(self) -> None:
-        self.stop_wanted = True
+        self.stop_requested = True
         say("stopping after this step; once more to stop at once, without saving")
 
     def end(self) -> Outcome:

@@ -26,7 +26,7 @@ NOT_IN_STATE = (
     "averager",  # its tensors are saved
     "time_budget",  # has a file of its own, pace.json
     "elapsed_before", "started",  # seconds: the log has them
-    "stream_ended", "stop_asked", "stop_wanted",  # of this process alone
+    "stream_ended", "stop_agreed", "stop_requested",  # of this process alone
 )  # fmt: skip
 """The attributes of a `Trainer` beside its `state`, which alone survives its process as it is."""
 
@@ -60,11 +60,12 @@ class Resumable:
         self.elapsed_before = 0.0
         self.started: float | None = None
         self.stream_ended = False
-        self.stop_asked = False
-        """Agreed on by all ranks."""
-        self.stop_wanted = False
+        self.stop_requested = False
+        """True after Ctrl-C, or when `stop_when` said so, on this rank."""
+        self.stop_agreed = False
+        """True once any rank was asked to stop: all ranks stop after the same step."""
         self.stop_when: Callable[[int], bool] = lambda step: False
-        """Asked after each step: whether to save and stop there, as Ctrl-C would."""
+        """Called after each step; True stops the training there, as Ctrl-C would."""
 
     @property
     def precision(self) -> str:
@@ -91,6 +92,8 @@ class Resumable:
         def write() -> None:
             started = time.monotonic()
             if log:
+                # First the event: a run that goes on from the checkpoint must find it in its log. A kill in between
+                # leaves an event without a checkpoint, which `RunLog.rewind` forgets.
                 # The time is not in the state: a run that was stopped takes longer, and ends in the same bytes.
                 self.log.event("checkpoint", step=self.step, validated=bool(ranked_by), elapsed_s=self.elapsed_s)
             checkpoint.save(self.run_dir, self.step, *self.saved(ranked_by))

@@ -28,7 +28,9 @@ class Schedule:
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-class _Fixed:
+class _OfStepAlone:
+    """A schedule whose rate follows from the step alone: nothing is kept between steps."""
+
     def build(self, max_steps: int, d_model: int) -> Schedule:
         return Schedule(self, max_steps, d_model)
 
@@ -39,7 +41,7 @@ def warm_up(step: float, warmup_steps: int) -> float:
 
 
 @settings
-class NoamConfig(_Fixed):
+class NoamConfig(_OfStepAlone):
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)."""
 
     type: Literal["noam"] = "noam"
@@ -53,7 +55,7 @@ class NoamConfig(_Fixed):
 
 
 @settings
-class InverseSqrtConfig(_Fixed):
+class InverseSqrtConfig(_OfStepAlone):
     """Noam's curve with its peak given: lr * min(step / warmup_steps, sqrt(warmup_steps / step))."""
 
     type: Literal["inverse_sqrt"] = "inverse_sqrt"
@@ -67,7 +69,7 @@ class InverseSqrtConfig(_Fixed):
 
 
 @settings
-class LinearConfig(_Fixed):
+class LinearConfig(_OfStepAlone):
     """Up to `lr` in warmup_steps, then in a straight line to `final` * lr at max_steps."""
 
     type: Literal["linear"] = "linear"
@@ -81,7 +83,7 @@ class LinearConfig(_Fixed):
 
 
 @settings
-class CosineConfig(_Fixed):
+class CosineConfig(_OfStepAlone):
     """Up to `lr` in warmup_steps, then half a cosine down to `final` * lr at max_steps (Loshchilov and Hutter 2017)."""
 
     type: Literal["cosine"] = "cosine"
@@ -95,7 +97,7 @@ class CosineConfig(_Fixed):
 
 
 @settings
-class PolynomialConfig(_Fixed):
+class PolynomialConfig(_OfStepAlone):
     """Up to `lr` in warmup_steps, then down to `final` * lr at max_steps with the share of the way that is left, to a
     power. With power 1 it is `linear`."""
 
@@ -111,7 +113,7 @@ class PolynomialConfig(_Fixed):
 
 
 @settings
-class TriStageConfig(_Fixed):
+class TriStageConfig(_OfStepAlone):
     """Up to `lr`, there for a while, then an exponential fall to `final` * lr at max_steps (Park et al. 2019,
     "SpecAugment", section 4.3)."""
 
@@ -127,7 +129,7 @@ class TriStageConfig(_Fixed):
 
 
 @settings
-class ConstantConfig(_Fixed):
+class ConstantConfig(_OfStepAlone):
     """`lr` after a warm-up."""
 
     type: Literal["constant"] = "constant"

@@ -82,7 +82,7 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
     """Settings of a connection for the fast implementation; None if there is none."""
     if not (
         trains_in_bfloat16(x)
-        and projection.ROW_MULTIPLE > 1
+        and projection.KERNEL_ROWS > 1
         and x.dtype == torch.float32
         and x.size(-1) % kernels.LANES == 0
         and isinstance(residual, PreNorm)

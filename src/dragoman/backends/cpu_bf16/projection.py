@@ -1,7 +1,7 @@
 """Linear projections in bfloat16 for training on a CPU: the fast implementation of calling `nn.Linear` under autocast.
 
 Several projections of the same input (queries, keys and values) cast it once and are one product. Rows, all positions
-of a batch one below the other, are padded to a multiple of `ROW_MULTIPLE`: oneDNN compiles a kernel for every shape,
+of a batch one below the other, are padded to a multiple of `KERNEL_ROWS`: oneDNN compiles a kernel for every shape,
 which takes longer than such a product, and every batch has another number of positions. `to_rows` makes the rows,
 functions on rows follow, `from_rows` restores the shape.
 """
@@ -28,19 +28,19 @@ from dragoman.nn.feedforward import FeedForward
 Buffer = npt.NDArray[np.int16]
 CACHE_LINE_BYTES = 64
 """Bytes of a line of the cache."""
-ROW_MULTIPLE = 128
+KERNEL_ROWS = 128
 """Rows of a product are padded with zeros to a multiple of this, so that there are few shapes."""
 
 
 @contextmanager
 def exact_rows() -> Iterator[None]:
     """Inside, rows are not padded and products are PyTorch's own, so that operations can be counted."""
-    global ROW_MULTIPLE
-    before, ROW_MULTIPLE = ROW_MULTIPLE, 1
+    global KERNEL_ROWS
+    before, KERNEL_ROWS = KERNEL_ROWS, 1
     try:
         yield
     finally:
-        ROW_MULTIPLE = before
+        KERNEL_ROWS = before
 
 
 def trains_in_bfloat16(x: Tensor) -> bool:
@@ -109,7 +109,7 @@ def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vo
     product. With PyTorch's products, the padding rows are still there when the gradient replaces the logits
     (`token_loss`, `in_place`).
     """
-    if ROW_MULTIPLE > 1 and kernels.multiplies(weight):
+    if KERNEL_ROWS > 1 and kernels.multiplies(weight):
         lines = hidden.flatten(0, -2).bfloat16().contiguous()
         logits: Tensor = _FastLogits.apply(lines, weight)
         return logits.view(*hidden.shape[:-1], -1)
@@ -223,7 +223,7 @@ def _on_a_line(size: int) -> Buffer:
 
 def linear(rows: Tensor, matrix: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
     """activation(rows @ matrix.T + bias), by oneDNN in one pass; PyTorch would first write the bias into every row."""
-    if ROW_MULTIPLE > 1 and has_onednn_bf16():
+    if KERNEL_ROWS > 1 and has_onednn_bf16():
         return torch.ops.mkldnn._linear_pointwise(rows, matrix, bias, activation, [], "")
     product = F.linear(rows, matrix, bias)
     return product.relu_() if activation == "relu" else product
@@ -244,4 +244,4 @@ def in_bfloat16(parameters: Sequence[Tensor]) -> Tensor:
 
 def padded(length: int) -> int:
     """Number of rows with padding for `length` real ones."""
-    return length + -length % ROW_MULTIPLE
+    return length + -length % KERNEL_ROWS
