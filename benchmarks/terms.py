@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dragoman.alignment.lexicon import WordAligner
 from dragoman.alignment.phrases import Aligned, WordLinks
-from dragoman.alignment.term_placement import bound, translations_with_terms
+from dragoman.alignment.term_placement import translations_with_terms, with_glossary
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text import learnt_terms
@@ -132,7 +132,7 @@ def annotated(translator: SearchTranslator, glossary: Glossary) -> SearchTransla
 def ways(translator: SearchTranslator) -> dict[str, Way]:
     """What can be done with the terms, by name."""
     found: dict[str, Way] = {"nothing": lambda translator, _: translator, "forced": forced}
-    return found | ({"learnt": annotated, "both": bound} if has_learnt("terms", translator.tokenizers) else {})
+    return found | ({"learnt": annotated, "both": with_glossary} if has_learnt("terms", translator.tokenizers) else {})
 
 
 class Figures(NamedTuple):

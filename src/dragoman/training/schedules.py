@@ -29,7 +29,7 @@ class Schedule:
 
 
 class _OfStepAlone:
-    """A schedule whose rate follows from the step alone: nothing is kept between steps."""
+    """A schedule whose rate follows from the step alone."""
 
     def build(self, max_steps: int, d_model: int) -> Schedule:
         return Schedule(self, max_steps, d_model)
