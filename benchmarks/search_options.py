@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.text.glossary import Glossary, TermMatch
@@ -62,7 +62,7 @@ def main() -> None:
         for count in range(1, 1 + len(options.ensemble))
     ]
     wanted = terms(src, ref, one)
-    termed = bound(SearchTranslator.load(options.run), wanted)
+    termed = with_glossary(SearchTranslator.load(options.run), wanted)
     drawn = {"samples": 32, "temperature": 1.0}
     rows = [
         ("greedy", SearchTranslator.load(options.run, beam_size=1)),

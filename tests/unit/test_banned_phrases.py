@@ -9,7 +9,7 @@ from tests.errors import raises_error
 from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig, SampledConfig
 from dragoman.errors import Error
@@ -87,7 +87,7 @@ def test_the_fewest_tokens_that_spell_a_phrase() -> None:
 
 def test_what_cannot_be_asked_for_is_said(run: Path, tmp_path: Path) -> None:  # noqa: F811
     with raises_error(Error.CONFLICT):
-        bound(SearchTranslator.load(run, device="cpu"), Glossary({"dog": "the bird"}), avoiding("bird"))
+        with_glossary(SearchTranslator.load(run, device="cpu"), Glossary({"dog": "the bird"}), avoiding("bird"))
     translator = SearchTranslator.load(run, device="cpu").with_terms(banned=avoiding("bird"))
     with raises_error(Error.CONFLICT):
         translator.n_best(LINES[:1], ["the bird"])

@@ -15,7 +15,7 @@ from tests.errors import raises_error
 from dragoman.alignment import erasure
 from dragoman.alignment.attention import attention_links
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair
-from dragoman.alignment.term_placement import MAX_TERM_TOKENS, bound
+from dragoman.alignment.term_placement import MAX_TERM_TOKENS, with_glossary
 from dragoman.alignment.word_links import word_links
 from dragoman.cancellation import check, checked_by, turn
 from dragoman.device import side_by_side
@@ -181,7 +181,7 @@ def test_a_document_with_a_sentence_of_very_many_words_keeps_its_codes_around_it
 
 def test_a_search_for_terms_has_a_bounded_beam(translator: SearchTranslator) -> None:
     terms = Glossary({"hund": "mann " * MAX_TERM_TOKENS * 2, "frau": "frau"})
-    [[item]] = bound(translator.with_decoding(n_best=1), terms).n_best([SENTENCE], ["das"])
+    [[item]] = with_glossary(translator.with_decoding(n_best=1), terms).n_best([SENTENCE], ["das"])
     assert "frau" in item.text
     assert WarningKind.TERM_LEFT_OUT in {warning.kind for warning in item.warnings}
 

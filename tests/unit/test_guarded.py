@@ -21,7 +21,7 @@ from tests.unit.test_translator import LINES, MODEL, run  # noqa: F401 (a fixtur
 from dragoman.alignment.attention import align
 from dragoman.alignment.learnt_markup import without_tags
 from dragoman.alignment.links import token_shares
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.cli.main import app
 from dragoman.decoding.search import DecodingConfig, Hypothesis
 from dragoman.errors import Error
@@ -79,7 +79,7 @@ def test_lines_without_placeholders_are_translated_as_ever(run: Path) -> None:  
 
 def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "bird", "cat": "today", "a cat": "and a dog"})
-    plain, termed = (bound(SearchTranslator.load(run, device="cpu"), g) for g in (None, glossary))
+    plain, termed = (with_glossary(SearchTranslator.load(run, device="cpu"), g) for g in (None, glossary))
     lines = [*LINES, "we see a bird .", "", "the dog sees a dog and a cat ."]
     for line, before, after in zip(lines, plain.n_best(lines), termed.n_best(lines), strict=True):
         for term in glossary.find(line):
@@ -90,14 +90,16 @@ def test_terms_of_a_glossary_are_said_and_other_lines_stay_as_they_are(run: Path
     assert termed.translate(["the dog sees a dog ."])[0].split().count("bird") >= 2
     line = "the dog sees a dog ."
     for target, settings in (("Hündchen", {}), ("bird bird bird", {"no_repeat_ngram": 1})):
-        deaf = bound(SearchTranslator.load(run, device="cpu", **settings), Glossary({"dog": target}))  # type: ignore[arg-type]
+        deaf = with_glossary(SearchTranslator.load(run, device="cpu", **settings), Glossary({"dog": target}))  # type: ignore[arg-type]
         [found] = deaf.n_best([line])
         assert target in found[0].text or Warning(WarningKind.TERM_LEFT_OUT, repr(target)) in found[0].warnings
 
 
 def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"dog": "and a dog", "cat": "today a bird"})
-    translator = bound(SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary)
+    translator = with_glossary(
+        SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary
+    )
     each = ["the", "cat", "sees", "the", "dog", "."]
     lines = [" ".join([*each[:place], "{name}", *each[place:]]) for place in range(len(each) + 1)]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
@@ -108,7 +110,9 @@ def test_no_placeholder_parts_a_term(run: Path) -> None:  # noqa: F811
 
 def test_no_tag_parts_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"the dog": "today a bird"})
-    translator = bound(SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary)
+    translator = with_glossary(
+        SearchTranslator.load(run, device="cpu", max_length_ratio=1.0, max_length_extra=5), glossary
+    )
     lines = ["<b>the</b> dog sees the cat .", "we see the <i>dog</i> .", "<b>we see the</b> <i>dog sees</i> the cat ."]
     lines += ["we see <b>the</b> <i>dog</i> .", "we see the<br/> dog .", "we see <b>the <i>dog</i> sees</b> the cat ."]
     for line, found in zip(lines, GuardedTranslator(translator, guard=False).n_best(lines), strict=True):
@@ -225,7 +229,7 @@ def test_terms_are_normalised_as_the_text_is() -> None:
 
 def test_a_long_line_is_not_cut_inside_of_a_term(run: Path) -> None:  # noqa: F811
     glossary = Glossary({"bird . today": "a cat"})
-    translator = bound(SearchTranslator.load(run, device="cpu"), glossary)
+    translator = with_glossary(SearchTranslator.load(run, device="cpu"), glossary)
     line = " ".join(["the cat sees the dog", "bird . today", *["we see a dog ."] * 4])
     assert len(translator.tokenizers.src.encode(line)) > translator.max_src_tokens
     assert "a cat" in translator.translate([line])[0]
@@ -238,7 +242,7 @@ def test_a_term_ends_a_word() -> None:
     torch.manual_seed(2)
     model = build_model(TransformerConfig(**{**MODEL, "dropout": 0.0}), tokenizers).eval()  # type: ignore[arg-type]
     plain = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_extra=20))
-    translator = bound(plain, Glossary({"dog": "hound"}))
+    translator = with_glossary(plain, Glossary({"dog": "hound"}))
     for found in translator.translate(["the dog", "a dog", "dog dogs", "b c dog a"]):
         after = found.split("hound")[1:]
         assert after
@@ -282,7 +286,7 @@ def test_guards_go_with_every_search(run: Path, monkeypatch: pytest.MonkeyPatch)
         found = GuardedTranslator(translator, keep=False).n_best(LINES)
         assert [bool(item[0].warnings) for item in found] == [True] * len(LINES)
     terms = Glossary({"dog": "a cat and a bird"})
-    translator = bound(SearchTranslator.load(run, device="cpu"), terms)
+    translator = with_glossary(SearchTranslator.load(run, device="cpu"), terms)
     found = GuardedTranslator(translator, keep=False).n_best(["the dog sees the dog ."])
     assert found[0][0].text.count("a cat and a bird") == 2
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.errors import raises_error
 
-from dragoman.alignment.term_placement import bound
+from dragoman.alignment.term_placement import with_glossary
 from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -81,7 +81,7 @@ def test_terms_samples_and_beginnings_go_through_the_engine(
 ) -> None:
     lines = sentences(6)
     others = [
-        bound(translator, Glossary({"hund": "könig"})),
+        with_glossary(translator, Glossary({"hund": "könig"})),
         translator.with_decoding(sampling=SampledConfig(samples=2)),
         translator.with_decoding(no_repeat_ngram=2, beam_size=3, n_best=3),
     ]
@@ -116,7 +116,7 @@ def test_a_request_that_is_given_up_takes_no_row_after_the_step_under_way(
     translator: SearchTranslator, monkeypatch: pytest.MonkeyPatch, with_terms: bool
 ) -> None:
     lines = [f"der {word} hund sieht {other} mann" for word in ("alte", "rote", "kleine") for other in ("ein", "der")]
-    termed = bound(translator, Glossary({"hund": "könig"}))
+    termed = with_glossary(translator, Glossary({"hund": "könig"}))
     expected = [termed.n_best(lines), translator.n_best(lines)]
 
     def rows_of_each_step(give_up: bool) -> list[int]:

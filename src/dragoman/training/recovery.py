@@ -92,8 +92,8 @@ class Resumable:
         def write() -> None:
             started = time.monotonic()
             if log:
-                # First the event, which a run that goes on from here must find; `RunLog.rewind` forgets it after a kill in
-                # between. The time is not in the state: a run that was stopped takes longer, and ends in the same bytes.
+                # First the event, which a run that goes on from here must find. The time is not in the state: a run
+                # that was stopped takes longer, and ends in the same bytes.
                 self.log.event("checkpoint", step=self.step, validated=bool(ranked_by), elapsed_s=self.elapsed_s)
             checkpoint.save(self.run_dir, self.step, *self.saved(ranked_by))
             checkpoint.prune(self.run_dir, self.config.keep_last, self.config.keep_best)

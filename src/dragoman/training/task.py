@@ -29,8 +29,7 @@ class Validation:
 
 class Task(Protocol):
     """Batches, loss and validation of one kind of model. A task with `ranks` is validated by all ranks, which share the
-    work; other tasks by the first rank alone. A task whose `from_disk` is true may have so many examples that it reads
-    each example when a step needs it.
+    work; other tasks by the first rank alone. With `from_disk` true it reads each example when a step needs it.
     """
 
     def position(self, step: int) -> tuple[int, int]:
