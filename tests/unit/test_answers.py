@@ -144,6 +144,7 @@ def test_bodies_of_any_kind_and_encoding_are_answered() -> None:
     asyncio.run(asked(ask))
 
 
+@pytest.mark.system
 def test_a_files_name_may_be_anything() -> None:
     async def ask(client: httpx.AsyncClient) -> None:
         names = (

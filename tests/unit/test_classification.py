@@ -290,6 +290,7 @@ def test_images_of_several_channels_are_refused_before_training(tmp_path: Path) 
         ImageClassificationJob(recipe).build_untrained()
 
 
+@pytest.mark.system
 def test_the_language_of_the_embedded_corpus_is_learnt_in_seconds(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "recipes/language-id-demo.yaml"
     smaller = ["training.max_steps=120", "training.validate_every=120", "device=cpu", f"run_dir={tmp_path / 'run'}"]

@@ -179,6 +179,7 @@ def test_rights_given_and_taken_by_another_process_count_at_once(tmp_path: Path)
 # Whose texts
 
 
+@pytest.mark.system
 def test_own_corrections_are_used_for_their_author_at_every_door(tmp_path: Path) -> None:
     known = keys(tmp_path, anna=("correct",), ben=("correct",))
 

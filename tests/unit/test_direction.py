@@ -210,4 +210,4 @@ def test_files_that_name_their_language_name_the_target(
 def test_an_xliff_into_another_language_says_so(src: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = page(XLIFF.format(' target-language="de"', "").replace("en-US", src), INTO, "a.xlf")
     assert 'target-language="de"' in out
-    assert "says that it is translated into 'de', not 'ar'; left so" in capsys.readouterr().err
+    assert "says that it is translated into 'de', not 'ar'; this stays as it is" in capsys.readouterr().err

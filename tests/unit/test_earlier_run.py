@@ -87,6 +87,7 @@ def test_a_finished_run_translates_the_same(
             assert figures == [[score, log_prob] for _, score, log_prob in before]
 
 
+@pytest.mark.system
 def test_a_half_done_training_resumes_to_the_same_bytes(
     runs: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_the_usual_seed_gives_the_same_bytes_for_ever(pair, split, size, expecte
     assert digest(pair, split, size) == expected
 
 
+@pytest.mark.system
 def test_the_grammars_of_the_benchmarks_made_the_data(tmp_path):
     subprocess.run([sys.executable, "-m", "embedded_corpus", tmp_path, "--lines", "300"], cwd=BENCHMARKS, check=True)
     made = {path.name: bz2.decompress(path.read_bytes()) for path in tmp_path.iterdir()}

@@ -135,6 +135,7 @@ def test_a_run_of_damaged_checkpoints_does_not_begin_with_the_other_run_again(tm
     assert (tmp_path / "second/metrics.jsonl").read_bytes() == log
 
 
+@pytest.mark.system
 def test_two_files_and_a_run_take_its_model_and_its_tokenizer(tmp_path: Path, first: Path) -> None:
     lines = [(f"eins zwei {number}", f"one two {number}") for number in range(60)]
     for lang, side in (("de", 0), ("en", 1)):

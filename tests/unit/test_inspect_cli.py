@@ -161,7 +161,7 @@ def test_trace(run: Path) -> None:
     assert "Packed" not in done.stdout  # the layers that are trained, not their fast implementations
     recipe = inspect("trace", ROOT / "recipes/demo.yaml")
     assert recipe.exit_code == 0, recipe.output
-    assert "as many words as may be" in recipe.stderr
+    assert "the largest vocabulary" in recipe.stderr
     assert "9 detokenize and score" in recipe.stdout
     assert "give each its translation" in refused("trace", run, "one sentence")
 

@@ -278,6 +278,7 @@ def test_what_a_file_manager_leaves_is_in_nobodys_way(recipe: dict[str, Any], tm
     require_alike(run_dir, run_dir)
 
 
+@pytest.mark.system
 def test_a_run_that_goes_on_forgets_the_scores_of_when_it_was_done(recipe: dict[str, Any]) -> None:
     recipe["corpus"]["test"] = {"old": recipe["corpus"]["valid"]}
     run_dir = recipes.run(parse(TranslationRecipe, recipe)).run_dir
@@ -391,6 +392,7 @@ def test_a_budget_chooses_the_steps_and_a_run_that_goes_on_keeps_them(
 
 
 @pytest.mark.parametrize("more", [{}, {"workspace": 64, "max_steps": 4}], ids=["plain", "workspace"])
+@pytest.mark.system
 def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, Any], more: dict[str, int]) -> None:
     """JoeyNMT's `epochs`, fairseq's `max_epoch`: of three pairs in batches of one, whatever `max_steps` says."""
     recipe["training"] = {"batch_sentences": 1, "max_epochs": 2, "schedule": {"type": "linear", "lr": 0.01}, **more}
@@ -404,6 +406,7 @@ def test_epochs_are_counted_in_steps_and_more_of_them_go_on(recipe: dict[str, An
     assert recipes.of_run(result.run_dir).training.max_epochs == 3
 
 
+@pytest.mark.system
 def test_a_run_begun_without_a_budget_goes_on_with_one_and_its_own_warm_up(recipe: dict[str, Any]) -> None:
     recipe["training"] |= {"max_steps": 2, "schedule": {"type": "linear", "lr": 0.01, "warmup_steps": 2}}
     recipes.run(parse(TranslationRecipe, recipe))

@@ -64,6 +64,7 @@ def test_a_tag_asks_for_the_target(tmp_path: Path) -> None:
     assert again.src.pieces(firsts) == ["<2de>", "<2en>"]
 
 
+@pytest.mark.system
 def test_a_model_of_three_languages(files: dict[str, str], tmp_path: Path) -> None:
     parallel = {"type": "parallel", "files": files}
     data = {

@@ -140,6 +140,7 @@ def begun(run: Path, recipe: str, tmp_path: Path, *changes: str) -> Path:
 SIZES = ("model.d_model=64", "model.num_heads=4", "model.d_ff=128", "training.schedule.lr=1e-9")
 
 
+@pytest.mark.system
 def test_a_classifier_begins_with_the_encoder(run: Path, tmp_path: Path) -> None:
     own = begun(
         run,

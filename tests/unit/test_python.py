@@ -120,6 +120,7 @@ print("steps", training.step)
 """
 
 
+@pytest.mark.system
 def test_a_script_needs_no_guard_for_the_processes_that_encode_its_corpus(tmp_path: Path) -> None:
     """kwuking/TimeMixer#21, guoyang9/NCF#14: a script ran again in each process that it had started."""
     (tmp_path / "script.py").write_text(SCRIPT.format(recipe=RECIPE), encoding="utf-8")

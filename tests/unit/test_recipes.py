@@ -88,6 +88,7 @@ def test_an_embedded_pair_that_is_none_is_refused_as_the_recipe_is_read() -> Non
             recipes.load(ROOT / f"recipes/{path}.yaml", [f"{key}.pair=xx-yy"])
 
 
+@pytest.mark.system
 def test_check_is_quick_because_it_imports_little() -> None:
     heavy = {"torch._dynamo", "tensorflow", "matplotlib", "spacy", "jieba", "transformers"}
     code = (

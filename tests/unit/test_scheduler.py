@@ -58,6 +58,7 @@ def sentences(count: int, seed: int = 1) -> list[str]:
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, 14))) for _ in range(count)]
 
 
+@pytest.mark.system
 def test_answers_of_mixed_requests_are_those_of_each_sentence_alone(
     translator: SearchTranslator, scheduler: BatchScheduler
 ) -> None:

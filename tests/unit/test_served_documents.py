@@ -62,6 +62,7 @@ def test_a_document_is_read_and_written_by_another_process(tmp_path: Path) -> No
     assert any(isinstance(item, Code) and item.raw == "<b>" for item in units[1].items)
 
 
+@pytest.mark.system
 def test_a_process_takes_no_more_than_its_bounds(tmp_path: Path) -> None:
     long, short = tmp_path / "long.txt", tmp_path / "short.txt"
     long.write_text("hallo\n" * 1_000_000)

@@ -55,6 +55,7 @@ def digests(run):
     }
 
 
+@pytest.mark.system
 def test_hopeless_settings_end_early_and_the_rest_have_all_seeds(recipe, tmp_path):
     found = sweep(recipe, ["training.schedule.lr=1e-2,1e-7,3e-2,1e-3", "seed=1..2"], tmp_path / "out")
     assert found.is_done
@@ -69,6 +70,7 @@ def test_hopeless_settings_end_early_and_the_rest_have_all_seeds(recipe, tmp_pat
     assert best.mean == max(row.mean for row in found.rows if row.steps == 8)
 
 
+@pytest.mark.system
 def test_a_run_of_a_sweep_is_the_run_alone(recipe, tmp_path):
     found = sweep(recipe, ["training.schedule.lr=1e-2,1e-7"], tmp_path / "out")
     run = found.rows[0].trial.runs[0]
@@ -78,6 +80,7 @@ def test_a_run_of_a_sweep_is_the_run_alone(recipe, tmp_path):
     assert digests(run[1])[newest] == digests(tmp_path / "alone")[newest]
 
 
+@pytest.mark.system
 def test_the_same_command_goes_on_and_trains_nothing_twice(recipe, tmp_path, monkeypatch):
     changes = ["training.schedule.lr=1e-2,1e-7", "seed=1,2"]
     stopped = sweep(recipe, changes, tmp_path / "out", seconds=0.0)
@@ -108,6 +111,7 @@ def test_mistakes_are_told_before_anything_is_trained(recipe, tmp_path, changes,
     assert not list(tmp_path.glob("out/*/checkpoints"))
 
 
+@pytest.mark.system
 def test_on_the_command_line(recipe, tmp_path):
     arguments = ["sweep", str(recipe), "training.schedule.lr=1e-2,1e-7", "-o", str(tmp_path / "out")]
     found = CliRunner().invoke(app, [*arguments, "--budget", "0s"])
@@ -116,6 +120,7 @@ def test_on_the_command_line(recipe, tmp_path):
     assert (found.exit_code, "best by validation: training.schedule.lr=" in found.stdout) == (0, True)
 
 
+@pytest.mark.system
 def test_a_run_is_reproduced_to_its_bytes(recipe, tmp_path):
     run = recipes.run(recipes.load(recipe, [f"run_dir={tmp_path / 'run'}"])).run_dir
     found = reproduce(run, tmp_path / "again")
@@ -126,6 +131,7 @@ def test_a_run_is_reproduced_to_its_bytes(recipe, tmp_path):
     assert digests(run) == digests(tmp_path / "again")
 
 
+@pytest.mark.system
 def test_other_bytes_and_another_machine_are_told(recipe, tmp_path):
     run = recipes.run(recipes.load(recipe, [f"run_dir={tmp_path / 'run'}"])).run_dir
     log = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -96,6 +96,7 @@ def test_a_name_in_the_other_form_of_unicode_is_the_same_name(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("module", ["_bz2", "_lzma", "_sqlite3"])
+@pytest.mark.system
 def test_a_python_without_some_of_its_modules_says_so(module: str) -> None:
     """pytorch/vision 2921, yolov5 1298: a Python that was built where headers were missing."""
     code = (

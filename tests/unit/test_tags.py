@@ -103,6 +103,7 @@ def random_markup(rng: random.Random, depth: int = 0) -> str:
     return out
 
 
+@pytest.mark.system
 def test_every_code_comes_once_and_nested_whatever_the_links_are() -> None:
     rng, numbers = random.Random(1), np.random.default_rng(1)
     for round_number in range(10_000):

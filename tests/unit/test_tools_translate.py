@@ -67,6 +67,7 @@ def test_a_long_line_is_refused_as_in_a_file(pipe: tuple[int, int]) -> None:
     assert live.readline(4) == b""
 
 
+@pytest.mark.system
 def test_dragoman_translate_answers_a_line_while_its_input_stays_open() -> None:
     lines = (FIXTURE / "test.en").read_text(encoding="utf-8").splitlines()
     at_once = dragoman.load(FIXTURE / "finished", device="cpu").translate(lines[:2])
