@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.scripts import script
 
 from dragoman.alignment.links import aligned_pair
-from dragoman.alignment.markup import Piece, transfer_markup
+from dragoman.alignment.markup import SentenceSpans, transfer_markup
 from dragoman.formats.accelerators import with_accelerator
 from dragoman.formats.base import Code
 from dragoman.text.placeholders import has_same_spans, restore_spans, spans, without_spans
@@ -94,7 +94,7 @@ def test_no_tag_is_put_into_a_letter(src: str, tgt: str, data: st.DataObject) ->
 def test_a_code_between_sentences_stays_out_of_the_one_before() -> None:
     src, tgt = "One. Two.", "ที่นี่ที่นี้"
     half = len(tgt) // 2
-    pieces = [Piece(Span(0, 4), Span(0, half)), Piece(Span(5, 9), Span(half, len(tgt)))]
+    pieces = [SentenceSpans(Span(0, 4), Span(0, half)), SentenceSpans(Span(5, 9), Span(half, len(tgt)))]
     pair = aligned_pair(src, tgt)
     links = np.ones((len(pair.tgt_words), len(pair.src_words)))
     items = transfer_markup(pair, [(4, Code("<br>", "alone"))], links, pieces)

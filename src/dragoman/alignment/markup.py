@@ -197,7 +197,7 @@ def _put_blanks(items: list[Item], before: int | None, after: int | None, blanks
         items[before] = left.removesuffix(" ")
 
 
-class Piece(NamedTuple):
+class SentenceSpans(NamedTuple):
     """A sentence, or a gap between two, and its translation: characters from and to in the two texts."""
 
     src: Span
@@ -205,7 +205,7 @@ class Piece(NamedTuple):
 
 
 def transfer_markup(
-    pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: Links, pieces: Sequence[Piece] = ()
+    pair: AlignedPair, codes: Sequence[tuple[int, Code]], links: Links, pieces: Sequence[SentenceSpans] = ()
 ) -> list[Item]:
     """The items of a translation: its text with the codes of its source.
 
@@ -356,7 +356,7 @@ class _Placement:
     stands alone goes beside the word that translates its neighbour (`_beside`).
     """
 
-    def __init__(self, pair: AlignedPair, links: Links, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pair: AlignedPair, links: Links, pieces: Sequence[SentenceSpans]) -> None:
         self.src, self.tgt, self.src_words, self.tgt_words = pair
         self.links, self.pieces = links, pieces
         self.attended = links.argmax(axis=1) if links.size else np.zeros(len(self.tgt_words), dtype=int)

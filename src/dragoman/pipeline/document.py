@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.alignment.learnt_markup import Coded, around_terms
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair, proportional, with_terms_linked
-from dragoman.alignment.markup import Piece, text_and_codes, transfer_markup, unprotected, with_blanks
+from dragoman.alignment.markup import SentenceSpans, text_and_codes, transfer_markup, unprotected, with_blanks
 from dragoman.alignment.term_placement import terms_of
 from dragoman.alignment.word_links import word_links
 from dragoman.formats.base import Code, Item, Unit, plain
@@ -20,8 +20,7 @@ from dragoman.languages.codes import written_without_spaces
 from dragoman.pipeline.carried_codes import CarriedCodes, Plan, codes_of_sentences
 from dragoman.pipeline.in_context import Asking, Before, Said, before_each, question, together, without_markup
 from dragoman.pipeline.pipeline import Pipeline, by_context
-from dragoman.pipeline.splitter import Joined, each_for_itself
-from dragoman.pipeline.splitter import Piece as SentencePiece
+from dragoman.pipeline.splitter import Joined, Piece, each_for_itself
 from dragoman.quality.warnings import Warning, WarningKind, doubts
 from dragoman.text.case import is_in_capitals, lower
 from dragoman.text.segment import Span
@@ -157,7 +156,7 @@ class DocumentTranslator:
         return out
 
     def _of_sentences(
-        self, pieces: Sequence[Sequence[SentencePiece]], carried: "Sequence[CarriedCodes | None]"
+        self, pieces: Sequence[Sequence[Piece]], carried: "Sequence[CarriedCodes | None]"
     ) -> dict[str, Translation]:
         """The translation of each different sentence but for those with codes that the model has carried over."""
         sentences = list(
@@ -174,7 +173,7 @@ class DocumentTranslator:
     def _in_order(
         self,
         read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]],
-        pieces: Sequence[Sequence[SentencePiece]],
+        pieces: Sequence[Sequence[Piece]],
         document: Before,
     ) -> "Asking[list[tuple[CarriedCodes | None, dict[str, Translation]]]]":
         """As `_carried` and `_of_sentences`, for each text: sentence by sentence. Each sentence is read with the
@@ -195,7 +194,7 @@ class DocumentTranslator:
         return results
 
     def _behind(
-        self, before: Before, pieces: Sequence[SentencePiece], with_codes: Mapping[str, Coded]
+        self, before: Before, pieces: Sequence[Piece], with_codes: Mapping[str, Coded]
     ) -> Asking[dict[str, Translation] | None]:
         """The translations of a text's sentences, read behind earlier sentences; None where a sentence has lost its
         codes."""
@@ -215,7 +214,7 @@ class DocumentTranslator:
         return translations
 
     def _carried(
-        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[Piece]]
     ) -> "list[CarriedCodes | None]":
         """The sentences of each text whose codes the model has carried over; None for a text where it has not."""
         if not self.pipeline.carries_codes:
@@ -226,7 +225,7 @@ class DocumentTranslator:
         return [None if plan is None else plan.restore_codes(best) for plan in plans]
 
     def _plans(
-        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[SentencePiece]]
+        self, read: Sequence[tuple[str, list[tuple[int, Code]], list[str]]], pieces: Sequence[Sequence[Piece]]
     ) -> "list[Plan | None]":
         """The sentences of each text that go through the model with their codes."""
         memory = self.pipeline.memory
@@ -284,7 +283,9 @@ class DocumentTranslator:
         ]
         parted = [(start, end) for start, end in terms if sum(start < at < end for at, _ in codes) == 1]
         codes = around_terms(codes, parted)
-        pieces = [Piece(piece.span, Span(at, at + len(translation))) for piece, at, translation in joined.places]
+        pieces = [
+            SentenceSpans(piece.span, Span(at, at + len(translation))) for piece, at, translation in joined.places
+        ]
         return transfer_markup(AlignedPair(text, joined.text, src_words, tgt_words), codes, matrix, pieces)
 
     def _checked(self, items: list[Item], codes: Sequence[tuple[int, Code]], text: str) -> list[Item]:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.alignment.markup import SentenceSpans
 from dragoman.alignment.term_placement import with_glossary
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
@@ -45,6 +46,7 @@ from dragoman.pipeline.memory import KNOWN, Memory, from_memory
 from dragoman.pipeline.splitter import Joined, Piece, Splitter, are_numbers, are_single_sentences, each_for_itself
 from dragoman.text.annotations import has_learnt
 from dragoman.text.glossary import Glossary
+from dragoman.text.segment import Span
 from dragoman.text.typography import typeset
 
 BY_CONTEXT = "one of several translations, by the sentences beside it"
@@ -56,13 +58,6 @@ FEW_TOKENS = 1_000
 """A vocabulary of fewer may be of letters or bytes, and knows no word."""
 LINES_LOOKED_AT = 2_000
 """Lines of the training corpus that show what a run was trained on."""
-
-
-class SentenceSpans(NamedTuple):
-    """A piece of a text and its translation: characters from and to in each."""
-
-    src: tuple[int, int]
-    tgt: tuple[int, int]
 
 
 class Translated(NamedTuple):
@@ -288,9 +283,7 @@ class Pipeline:
             changed = {**best, src: item}
             other = self._joined(text, pieces, changed)
             items.setdefault(other.text, self._translation(other, changed, moved=len(pieces) > 1))
-        places = tuple(
-            SentenceSpans((piece.span.start, piece.span.end), (at, at + len(tgt))) for piece, at, tgt in joined.places
-        )
+        places = tuple(SentenceSpans(piece.span, Span(at, at + len(tgt))) for piece, at, tgt in joined.places)
         return Translated(list(items.values()), places)
 
     def _joined(self, text: str, pieces: Sequence[Piece], chosen: Mapping[str, Translation]) -> Joined:

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails, to_json
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from dragoman.alignment.markup import SentenceSpans
 from dragoman.formats.base import Options
 from dragoman.formats.bitext import tmx_of
 from dragoman.formats.document import SUFFIXES
@@ -20,7 +21,7 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import direction_of, names_of, script_of, tag_of
 from dragoman.pipeline.files import SHOWN_DOUBTS
 from dragoman.pipeline.memory import Memory
-from dragoman.pipeline.pipeline import SentenceSpans, Translated
+from dragoman.pipeline.pipeline import Translated
 from dragoman.serve.api import Api, Call, Load, api_error, respond
 from dragoman.serve.apis import v1_models as models
 from dragoman.serve.corrections import Filter
@@ -44,6 +45,7 @@ from dragoman.serve.requests import (
 from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
 from dragoman.serve.service import AUTO, TranslateParams, as_it_is
 from dragoman.text.glossary import Glossary
+from dragoman.text.segment import Span
 
 PartOf = Callable[[int, str], Callable[[RequestHandle], list[Answer]]]
 """The work that translates a part of a text, by its number and its language."""
@@ -306,7 +308,7 @@ async def _parts(
 def _moved(item: Translated, src_at: int, tgt_at: int) -> Translated:
     """A translation with the places of its sentences moved back in both texts."""
     sentences = tuple(
-        SentenceSpans((one.src[0] + src_at, one.src[1] + src_at), (one.tgt[0] + tgt_at, one.tgt[1] + tgt_at))
+        SentenceSpans(*(Span(span.start + by, span.end + by) for span, by in zip(one, (src_at, tgt_at), strict=True)))
         for one in item.sentences
     )
     warnings = tuple(
