@@ -17,9 +17,18 @@ CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
 def pages(root: Path) -> list[Path]:
-    """The Markdown files that git knows, but for those that are inputs of tests."""
-    listed = subprocess.run(["git", "-C", root, "ls-files", "*.md"], capture_output=True, text=True, check=True)
-    return [root / name for name in listed.stdout.splitlines() if "fixtures/" not in name]
+    """The Markdown files that git knows, but for those that are inputs of tests. Without git (in the source archive):
+    all that are not in a folder that is made, such as .venv.
+    """
+    try:
+        command = ["git", "-C", root, "ls-files", "*.md"]
+        names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        relative = [page.relative_to(root) for page in sorted(root.rglob("*.md"))]
+        names = [
+            page.as_posix() for page in relative if not page.parts[0].startswith((".venv", "build", "runs", "data"))
+        ]
+    return [root / name for name in names if "fixtures/" not in name]
 
 
 def anchors(page: Path) -> set[str]:

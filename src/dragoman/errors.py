@@ -1,5 +1,6 @@
 """The one exception for mistakes that a person can mend, and the codes that tell one mistake from another."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -145,8 +146,15 @@ class Error(StrEnum):
 
 
 def not_installed(what: str, extra: str) -> DragomanError:
-    """The error for an optional package that is needed, and the extra of ours that brings it."""
-    return Error.NOT_INSTALLED(what, f"pip install 'dragoman[{extra}]'")
+    """The error for an optional package that is needed, and the extra of ours that brings it.
+
+    Called where an import failed: a package that is there and does not load has to go first, else pip keeps it.
+    """
+    hint, failed = f"pip install 'dragoman[{extra}]'", sys.exception()
+    if isinstance(failed, ImportError) and not isinstance(failed, ModuleNotFoundError):
+        what += f", and what is installed does not load ({' '.join(str(failed).split())})"
+        hint = f"remove it with pip uninstall, then {hint}"
+    return Error.NOT_INSTALLED(what, hint)
 
 
 class SaidElsewhere(DragomanError):

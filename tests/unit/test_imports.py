@@ -129,6 +129,14 @@ INSIDE: set[tuple[str, str]] = {
     ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`
     ("cli.serve", "dragoman.serve.process.run_server"),
+    # of a broken installation too, the version is told: each part says what it cannot load
+    ("cli.about", "psutil"),
+    ("cli.about", "torch"),
+    ("cli.about", "dragoman.backends.cpu_bf16.kernels.cache_folder"),
+    ("cli.about", "dragoman.backends.cpu_bf16.kernels.compiler_command"),
+    ("cli.about", "dragoman.device.cpu_capabilities"),
+    ("cli.about", "dragoman.device.machine_name"),
+    ("cli.about", "dragoman.device.pick_device"),
     # it imports PyTorch, which whoever only writes text should not wait for
     ("runs.atomic_io", "safetensors.torch.save_file"),
 }

@@ -150,11 +150,13 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if sys.stderr is None:  # closed: what is said there goes nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # of an encoding without our letters
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper) and (sys.stdout.errors == "strict" or sys.stdout.encoding != "utf-8"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding without our letters
     wait_passively_if_busy()
     try:
-        code = app(standalone_mode=False)
+        # a shell completes a command, which `python -m dragoman` is not
+        program = "dragoman" if {"--install-completion", "--show-completion"} & set(sys.argv) else None
+        code = app(standalone_mode=False, prog_name=program)
         if code == 130:  # typer's for Ctrl-C
             say("dragoman: stopped")
         sys.exit(code if isinstance(code, int) else 0)
@@ -173,14 +175,27 @@ def main() -> None:
             is_setting = name in import_module("dragoman.config").OTHER_NAMES
             hint = f" Settings are written key=value: `dragoman settings {name}` finds its key." if is_setting else ""
             _fail(f"dragoman: {error.format_message()}{hint}", debug, code=2)
+        if isinstance(error, ImportError) or (isinstance(error, OSError) and error.errno is None):
+            _fail_of_installation(error, debug)
         if isinstance(error, OSError) and not debug:
             nameless = "TMPDIR" if isinstance(error, FileNotFoundError) else "standard output or a file"
             place = error.filename or nameless
             _fail(f"dragoman: {place}: {error.strerror or error}", debug, code=2)
-        if isinstance(error, ModuleNotFoundError) and error.name in sys.stdlib_module_names:  # _lzma, _bz2, _sqlite3
-            hint = "take another, or build it again where the headers of that library are"
-            _fail(f"dragoman: this Python was built without {error.name.lstrip('_')}: {hint}", debug, code=2)
         raise
+
+
+def _fail_of_installation(error: Exception, debug: bool) -> None:
+    """Say which library is missing or does not load. Does nothing for a mistake of ours."""
+    library = (getattr(error, "name", None) or "").partition(".")[0]
+    again = "install Dragoman again, or the extra that brings it (dragoman --version --verbose lists them)"
+    if isinstance(error, OSError):  # a library in C, which the system cannot load
+        _fail(f"dragoman: {error}: {again}", debug, code=2)
+    if library in sys.stdlib_module_names:  # _lzma, _bz2, _sqlite3
+        hint = "take another, or build it again where the headers of that library are"
+        _fail(f"dragoman: this Python was built without {library.lstrip('_')}: {hint}", debug, code=2)
+    if library not in ("", "dragoman"):
+        reason = "is not installed" if isinstance(error, ModuleNotFoundError) else f"does not load ({error})"
+        _fail(f"dragoman: {library} {reason}: {again}", debug, code=2)
 
 
 def _fail(message: str, debug: bool, code: int) -> None:

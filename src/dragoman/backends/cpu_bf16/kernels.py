@@ -62,7 +62,7 @@ def _library() -> ctypes.CDLL | None:
     capabilities = cpu_capabilities()
     if sys.platform != "linux" or not capabilities.get("avx512_bf16"):
         return None
-    compiler = shlex.split(os.environ.get("CC") or "cc")
+    compiler = compiler_command()
     if not shutil.which(compiler[0]):
         say(f"there is no C compiler ({compiler[0]}) here: training by PyTorch's own operations alone, which is slower")
         return None
@@ -79,12 +79,17 @@ def _library() -> ctypes.CDLL | None:
     return library if can_multiply else None
 
 
+def compiler_command() -> list[str]:
+    """The C compiler and its first arguments: `CC` of the environment, such as `ccache gcc`, or `cc`."""
+    return shlex.split(os.environ.get("CC", "")) or ["cc"]
+
+
 def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
     """The library from the cache, or compiled now and put there.
 
     Linked without OpenMP's library: it then shares PyTorch's, and its threads.
     """
-    folder = _cache_folder()
+    folder = cache_folder()
     kept = folder / f"kernels-{_fingerprint(compiler)}.so" if folder else None
     if kept is not None and kept.exists() and _is_ours(kept):
         with contextlib.suppress(OSError):  # damaged: made anew
@@ -113,7 +118,7 @@ def _fingerprint(compiler: Sequence[str]) -> str:
     return hashlib.sha256(SOURCE.read_bytes() + repr([machine, made_by]).encode()).hexdigest()[:16]
 
 
-def _cache_folder() -> Path | None:
+def cache_folder() -> Path | None:
     """A folder where no other user can write, because its files are executed; None if there is none."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
