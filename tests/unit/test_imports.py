@@ -132,8 +132,6 @@ INSIDE: set[tuple[str, str]] = {
     # of a broken installation too, the version is told: each part says what it cannot load
     ("cli.about", "psutil"),
     ("cli.about", "torch"),
-    ("cli.about", "dragoman.backends.cpu_bf16.kernels.cache_folder"),
-    ("cli.about", "dragoman.backends.cpu_bf16.kernels.compiler_command"),
     ("cli.about", "dragoman.device.cpu_capabilities"),
     ("cli.about", "dragoman.device.machine_name"),
     ("cli.about", "dragoman.device.pick_device"),

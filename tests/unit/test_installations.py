@@ -57,14 +57,16 @@ def test_the_wheel_takes_each_data_file() -> None:
 
 def test_the_source_archive_is_the_repository() -> None:
     """sentencepiece 386 and 835, StringZilla 186: an archive of which nothing can be built, tested or followed."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("no checkout")
     lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()]
     folders = {name for kind, *names in lines for name in names if kind == "graft"} | {"src"}
     files = {name for kind, *names in lines for name in names if kind == "include"}
     files |= {"README.md", "pyproject.toml", "setup.py", "MANIFEST.in"}  # setuptools takes these itself
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True)
-    tops = {name.partition("/")[0] for name in listed.stdout.splitlines()}
+    try:
+        command = ["git", "-C", str(ROOT), "ls-files"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no git, or no checkout of this user")
+    tops = {name.partition("/")[0] for name in listed}
     assert tops - folders - files == set()
 
 

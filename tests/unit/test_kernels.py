@@ -518,12 +518,12 @@ def test_a_cache_that_others_can_write_to_is_not_used(anew: Path, mode: int) -> 
 
 
 @needs_kernels
-@pytest.mark.parametrize("compiler", ["a-compiler-that-is-not-there", "false", "fails"])
+@pytest.mark.parametrize("compiler", ["a-compiler-that-is-not-there", "false", "it fails"])
 def test_without_a_compiler_training_goes_on_without_them(
     compiler: str, anew: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if compiler == "fails":
-        script = tmp_path / "fails"
+    if compiler == "it fails":
+        script = tmp_path / compiler
         script.write_text('#!/bin/sh\n[ "$1" = --version ] && exit\necho "kernels.c:1: no such thing" >&2; exit 1\n')
         script.chmod(0o700)
         compiler = str(script)

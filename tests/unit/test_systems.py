@@ -85,25 +85,31 @@ def test_paths_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         atomic_io.read_yaml("r.yaml")
 
 
-def test_a_name_in_the_other_form_of_unicode_is_the_same_name(tmp_path: Path) -> None:
-    """renpy 2327, alfred-python 4: macOS writes names apart, recipes have them composed; on Linux they differ."""
+@pytest.mark.parametrize("folder", ["", "für alle"])
+def test_a_name_in_the_other_form_of_unicode_is_the_same_name(tmp_path: Path, folder: str) -> None:
+    """renpy 2327, alfred-python 4: macOS writes names apart, recipes have them composed; on Linux they differ.
+
+    A folder in one form may hold a file in the other.
+    """
+    place = tmp_path / unicodedata.normalize("NFC", folder)
+    place.mkdir(exist_ok=True)
     for disk, asked in (("NFD", "NFC"), ("NFC", "NFD")):
         name = f"Müller-{disk}.de"
-        (tmp_path / unicodedata.normalize(disk, name)).write_text("ein\n")
-        if (tmp_path / unicodedata.normalize(asked, name)).exists():
+        (place / unicodedata.normalize(disk, name)).write_text("ein\n")
+        if (place / unicodedata.normalize(asked, name)).exists():
             pytest.skip("this file system does not tell them apart")
-        assert list(read_lines(find(tmp_path / unicodedata.normalize(asked, name)))) == ["ein"]
+        assert list(read_lines(find(place / unicodedata.normalize(asked, name)))) == ["ein"]
 
 
 @pytest.mark.parametrize("module", ["_bz2", "_lzma", "_sqlite3"])
 @pytest.mark.system
-def test_a_python_without_some_of_its_modules_says_so(module: str) -> None:
+def test_a_python_without_some_of_its_modules_says_so(module: str, tmp_path: Path) -> None:
     """pytorch/vision 2921, yolov5 1298: a Python that was built where headers were missing."""
     code = (
         f"import sys; sys.modules[{module!r}] = None; sys.argv = ['dragoman', 'serve', '.']\n"
         "from dragoman.cli.main import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"dragoman: this Python was built without {module[1:]}: "), done.stderr
 

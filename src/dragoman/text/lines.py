@@ -134,9 +134,8 @@ def find(path: str | Path) -> Path:
         if os.path.exists(place) or container(place) != place:
             return place
     for place in places:
-        for form in ("NFC", "NFD"):  # which macOS does not tell apart, and may have written
-            if os.path.exists(other := Path(unicodedata.normalize(form, str(place)))):
-                return other
+        if os.path.exists(other := _as_on_disk(place)):
+            return other
         if os.path.islink(place):
             raise Error.MISSING_FILE(" is a symbolic link to a file that does not exist", file=place)
         bare = place.with_suffix("") if place.suffix in COMPRESSIONS else place
@@ -149,6 +148,15 @@ def find(path: str | Path) -> Path:
         "the folder of your corpora)",
         file=written,
     )
+
+
+def _as_on_disk(path: Path) -> Path:
+    """The path with each of its names composed (NFC) or apart (NFD), as it is there: macOS does not tell them apart."""
+    there = Path(path.anchor)
+    for name in path.parts[bool(path.anchor) :]:
+        forms = (name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
+        there /= next((form for form in forms if os.path.exists(there / form)), name)
+    return there
 
 
 def container(path: Path) -> Path:

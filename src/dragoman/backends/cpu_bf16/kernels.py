@@ -80,8 +80,9 @@ def _library() -> ctypes.CDLL | None:
 
 
 def compiler_command() -> list[str]:
-    """The C compiler and its first arguments: `CC` of the environment, such as `ccache gcc`, or `cc`."""
-    return shlex.split(os.environ.get("CC", "")) or ["cc"]
+    """The C compiler and its first arguments: `CC` of the environment, a path or words as `ccache gcc`, or `cc`."""
+    compiler = os.environ.get("CC", "")
+    return [compiler] if shutil.which(compiler) else shlex.split(compiler) or ["cc"]
 
 
 def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
