@@ -39,9 +39,14 @@ def function_of(name: str) -> str:
     return name + "_" * keyword.iskeyword(name)
 
 
+def source_of(name: str) -> str:
+    """The code of a command's module, which is not imported."""
+    return Path(__file__).with_name(f"{function_of(name)}.py").read_text(encoding="utf-8")
+
+
 def help_of(name: str) -> str:
-    """The help of a command, which is not imported: the docstring of its function, or of a module of several."""
-    module = ast.parse(Path(__file__).with_name(f"{function_of(name)}.py").read_text(encoding="utf-8"))
+    """The help of a command: the docstring of its function, or of a module of several."""
+    module = ast.parse(source_of(name))
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == function_of(name)]
     documented: list[ast.FunctionDef | ast.Module] = [*functions, module]
     return next(filter(None, map(ast.get_docstring, documented)), "")
@@ -113,11 +118,27 @@ CALLED: list[Any] = []
 
 
 class LazyCommand(TyperCommand):
-    """The place of a command in the help; the command itself is loaded when it is called."""
+    """The place of a command in the help; the command itself is loaded when it is called.
+
+    While a shell completes (`resilient_parsing`), a command is loaded for its options and their values only, and a
+    group (`app`) for its commands. All other words are files, which the shell completes: TAB does not wait for PyTorch.
+    """
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        may_be_value = bool(args) and args[-1].startswith("-")
+        is_group = re.search(r"^app\b.* = ", source_of(str(self.name)), re.MULTILINE)
+        if extra.get("resilient_parsing") and not may_be_value and not is_group:
+            return self.context_class(self, parent, info_name, obj=args, resilient_parsing=True)
         CALLED[:] = [load(str(self.name))]
         return CALLED[0].make_context(info_name, args, parent, **extra)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        if not incomplete.startswith("-"):
+            return []
+        command = load(str(self.name))
+        return command.shell_complete(
+            command.make_context(ctx.info_name, ctx.obj, ctx.parent, resilient_parsing=True), incomplete
+        )
 
 
 def with_flags(text: str, command: Any) -> str:
@@ -148,7 +169,8 @@ for group, names in GROUPS.items():
 def main() -> None:
     """The entry point: one clear line and exit code 2 for mistakes that a person can mend."""
     debug = "--debug" in sys.argv
-    if sys.stderr is None:  # closed: what is said there goes nowhere
+    completes = os.environ.get("_DRAGOMAN_COMPLETE", "").startswith("complete")  # a message would break the line
+    if sys.stderr is None or completes:  # closed: what is said there goes nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and (sys.stdout.errors == "strict" or sys.stdout.encoding != "utf-8"):
         sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding without our letters
