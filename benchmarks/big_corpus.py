@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from dragoman.corpora import embedded
-from dragoman.version import __version__
+from dragoman.version import __version__, commit
 
 POLL_S = 0.25
 BASE_PAIRS = 20_000
@@ -113,13 +113,6 @@ def memory_kib(pid: int) -> dict[str, int]:
     return {name.strip(): int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
 
 
-def commit() -> str:
-    answer = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
-    )
-    return answer.stdout.strip() or "unknown"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, required=True)
@@ -137,7 +130,7 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "dragoman": __version__,
-        "commit": commit(),
+        "commit": commit() or "unknown",
         "python": platform.python_version(),
         "pairs": options.pairs,
         "corpus_mib": round(sum(path.stat().st_size for path in options.dir.glob("train.*")) / 2**20, 1),

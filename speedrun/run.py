@@ -19,6 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dragoman.version import commit as checked_out
+
 HERE = Path(__file__).parent
 TARGETS = (38.0, 40.0, 41.0, 42.0)
 """BLEU on the test set: a run counts for those that its final score reaches."""
@@ -30,7 +32,7 @@ def run_seed(recipe: Path, seed: int, run_dir: Path, changes: list[str]) -> dict
     if run_dir.exists():
         raise SystemExit(f"{run_dir}: is there already, and would be gone on with: choose another --runs")
     command = ["train", str(recipe), *changes, f"seed={seed}", "--run", str(run_dir)]
-    commit = describe_commit()
+    commit = checked_out() or "unknown"  # with `-dirty` where a file differs from it: that makes no record
     began, start = datetime.now(UTC), time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-m", "dragoman", *command],
@@ -110,12 +112,6 @@ def table_row(results: list[dict[str, Any]]) -> str:
         "what changed",
     ]
     return f"| {' | '.join(columns)} |"
-
-
-def describe_commit() -> str:
-    """The commit that is checked out, with `-dirty` where a file differs from it: that makes no record."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def save(result: dict[str, Any], folder: Path) -> Path:
