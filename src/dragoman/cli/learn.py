@@ -160,14 +160,15 @@ def _run(chapter: Any) -> None:
     """In the terminal, a cell at a time."""
 
     def before(cell: Cell) -> None:
-        typer.echo(f"\n{cell.text}\n")
-        if cell.is_code and sys.stdin.isatty():
+        if not cell.is_check:
+            typer.echo(f"\n{cell.text}\n")
+        if cell.is_code and not cell.is_check and sys.stdin.isatty():
             say("(Enter runs this)")
             sys.stdin.readline()
 
     for _, output in run(chapter, before):
         typer.echo(output.text, nl=False)
-        for number, svg in enumerate(output.figures, start=1):
-            path = Path(f"{chapter.name}-figure{number}.svg")
+        for name, svg, _ in output.figures:
+            path = Path(f"{chapter.name}-{name}.svg")
             path.write_text(svg, encoding="utf-8")
             typer.echo(f"(the figure is in {path})")

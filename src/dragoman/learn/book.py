@@ -89,9 +89,9 @@ def cell_html(cell: Cell, output: Output) -> str:
     parts = [highlighted(cell.text)]
     if output.text:
         parts.append(f'<pre class="output">{html.escape(output.text)}</pre>')
-    for svg in output.figures:
+    for _, svg, alt in output.figures:
         data = base64.b64encode(svg.encode()).decode()
-        parts.append(f'<img class="figure" alt="figure" src="data:image/svg+xml;base64,{data}">')
+        parts.append(f'<img class="figure" alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{data}">')
     return f'<section class="code">{"".join(parts)}</section>'
 
 
@@ -110,7 +110,7 @@ def build_chapter(number: int, folder: Path) -> None:
     every = chapters()
     chapter = next(one for one in every if one.number == number)
     done = list(run(chapter))
-    body = "".join(cell_html(cell, output) for cell, output in done)
+    body = "".join(cell_html(cell, output) for cell, output in done if not cell.is_check)
     (folder / f"{chapter.name}.html").write_text(page(chapter, body, every), encoding="utf-8")
     (folder / f"{chapter.name}.ipynb").write_text(notebook(chapter, [output for _, output in done]), encoding="utf-8")
 

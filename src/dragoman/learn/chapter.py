@@ -1,7 +1,8 @@
 """Chapters: files in jupytext's percent format, taken apart into cells, run, and written as notebooks.
 
-A cell begins with `# %%`, text with `# %% [markdown]`. `show` puts a figure on the screen of whoever reads: into a
-notebook, a page, or a file beside a terminal.
+A cell begins with `# %%`, text with `# %% [markdown]`. A cell `# %% [check]` asserts what the text says about the
+outputs before it: it runs with the chapter, and is not shown. `show` puts a figure on the screen of whoever reads: into
+a notebook, a page, or a file beside a terminal.
 """
 
 import ast
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -29,14 +30,24 @@ CHAPTERS = folder_of("docs") / "book"
 class Cell:
     text: str
     is_code: bool
+    is_check: bool = False
+    """True for code that asserts sentences of the chapter, and that no reader sees."""
+
+
+class Drawing(NamedTuple):
+    """A figure as SVG. `alt`: what it shows, for those who cannot see it."""
+
+    name: str
+    svg: str
+    alt: str
 
 
 @dataclass
 class Output:
-    """Text and figures (SVG) of a cell."""
+    """Text and figures of a cell."""
 
     text: str = ""
-    figures: list[str] = field(default_factory=list)
+    figures: list[Drawing] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -67,18 +78,22 @@ def read_chapter(path: Path) -> Chapter:
         head, _, body = part.partition("\n")
         is_code = "[markdown]" not in head
         text = body if is_code else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
-        cells.append(Cell(text.strip("\n"), is_code))
+        cells.append(Cell(text.strip("\n"), is_code, "[check]" in head))
     return Chapter(int(path.stem[:2]), path, cells)
 
 
-_figures: list[str] | None = None
+_figures: list[Drawing] | None = None
 """Where `show` puts figures while `run` runs a cell."""
 
 
-def show(figure: "Figure", name: str = "figure") -> None:
-    """Show a figure: in a notebook below the cell, on a page in its place, else in a file whose name is printed."""
+def show(figure: "Figure", name: str = "figure", alt: str = "") -> None:
+    """Show a figure: in a notebook below the cell, on a page in its place, else in a file whose name is printed.
+
+    `alt`: what it shows, in a sentence; the figure's title if it is not given.
+    """
     if _figures is not None:
-        _figures.append(to_svg(figure))
+        titles = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
+        _figures.append(Drawing(name, to_svg(figure), alt or "; ".join(filter(None, titles)) or name))
         return
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:
@@ -125,6 +140,8 @@ def notebook(chapter: Chapter, outputs: list[Output] | None = None) -> str:
     """A chapter as a Jupyter notebook (nbformat 4.5), with the outputs of `run` where they are given."""
     cells = []
     for number, cell in enumerate(chapter.cells):
+        if cell.is_check:
+            continue
         common: dict[str, Any] = {"id": f"cell{number}", "metadata": {}, "source": cell.text.splitlines(keepends=True)}
         if not cell.is_code:
             cells.append({"cell_type": "markdown", **common})
@@ -140,7 +157,7 @@ def _notebook_outputs(output: Output) -> list[dict[str, Any]]:
     outputs: list[dict[str, Any]] = []
     if output.text:
         outputs.append({"output_type": "stream", "name": "stdout", "text": output.text.splitlines(keepends=True)})
-    for svg in output.figures:
+    for _, svg, _ in output.figures:
         data = {"image/svg+xml": svg.splitlines(keepends=True)}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
     return outputs
