@@ -12,7 +12,7 @@ from dragoman.learn import lesson
 from dragoman.learn.book import CODE, markdown, page, source_of_symbol
 from dragoman.learn.bug import Bug, source_of
 from dragoman.learn.bugs import BUGS, WORDS
-from dragoman.learn.chapter import chapters, notebook
+from dragoman.learn.chapter import chapters, notebook, read_chapter, run
 from dragoman.learn.exercises import exercises_of
 from dragoman.learn.selftests import SELF_TESTS
 
@@ -141,6 +141,32 @@ def test_the_list_of_bugs_says_what_is_seen_and_not_what_it_is() -> None:
     _, said = learn("bug", "--list")
     assert all(bug.symptom in said for bug in BUGS)
     assert BUGS[7].name not in said
+
+
+CHAPTER = """# %% [markdown]
+# # 1. Sums
+
+# %%
+total = 1 + 1
+print(total)
+show(new_figure(2, 1, "A sum"), "sum", "two bars")
+
+# %% [check]
+assert total == {total}
+"""
+
+
+def test_a_check_runs_with_its_chapter_and_is_not_shown(tmp_path: Path) -> None:
+    lines = "# %%\nfrom dragoman.analysis.figure import new_figure\nfrom dragoman.learn.chapter import show\n\n"
+    for total in (2, 3):
+        path = tmp_path / f"0{total}_sums.py"
+        path.write_text(lines + CHAPTER.replace("{total}", str(total)), encoding="utf-8")
+    good, bad = (read_chapter(tmp_path / f"0{total}_sums.py") for total in (2, 3))
+    done = list(run(good))
+    assert [drawing[::2] for _, output in done for drawing in output.figures] == [("sum", "two bars")]
+    assert "assert" not in notebook(good, [output for _, output in done])
+    with pytest.raises(AssertionError):
+        list(run(bad))
 
 
 def test_a_notebook_is_one_that_jupyter_reads() -> None:
