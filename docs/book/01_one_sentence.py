@@ -10,6 +10,8 @@
 # Every chapter runs Dragoman's own code. Nothing is written a second time for teaching.
 
 # %%
+import torch
+
 from dragoman.learn.chapter import show
 from dragoman.learn.one_sentence import SRC_WORDS, TGT_WORDS, build, one_sentence, train_one_sentence
 
@@ -101,7 +103,9 @@ axes.set_xlabel("step")
 axes.set_ylabel("loss [nats per token]")
 axes.set_ylim(bottom=0)
 axes.legend()
-show(figure, "one-sentence", "Losses of twenty steps: the small model and the large one with pre-norm learn the sentence")
+show(
+    figure, "one-sentence", "Losses of twenty steps: the small model and the large one with pre-norm learn the sentence"
+)
 
 # %% [markdown]
 # What the output says: only pre-norm cures it. The other three changes, each with post-norm, end where the unchanged
@@ -120,8 +124,6 @@ show(figure, "one-sentence", "Losses of twenty steps: the small model and the la
 # > code: training/schedules.py: warm_up
 
 # %% [check]
-import torch
-
 post = [losses for name, losses in large.items() if name != "pre-norm"]
 ends = [sum(losses[-3:]) / 3 for losses in post]
 assert all(1.2 < end < 2.6 for end in ends), ends
@@ -151,8 +153,6 @@ assert share_moved_by_the_rate(1e-3) > 0.8
 # A greedy search (贪心搜索) takes the most probable token, again and again, until `</s>`. Chapter 12 is about searches.
 
 # %%
-import torch
-
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.search import search
 from dragoman.training.loss import token_loss

@@ -74,10 +74,12 @@ axes.legend()
 show(figure, "loss-by-padding", "Only the mean over real tokens is the same at every share of padding")
 
 # %% [check]
+import itertools
+
 assert abs(float(loss) / batch.num_tokens - math.log(V)) < 1e-5
 assert max(right) - min(right) < 1e-5
-assert all(abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in zip(counted, counted[1:], strict=False))
-assert all(two < one for one, two in zip(by_all, by_all[1:], strict=False))
+assert all(abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted))
+assert all(two < one for one, two in itertools.pairwise(by_all))
 assert abs(right[0] - counted[0]) + abs(right[0] - by_all[0]) < 1e-5  # without padding all three are the same
 noise = torch.randn(*batch.tgt_out.shape, V, generator=torch.Generator().manual_seed(4))
 parts = [token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1]) for n in range(2)]
@@ -105,7 +107,9 @@ for target in (4, 5):
         sure = (20.0 * F.one_hot(four, V)).requires_grad_()
         value = F.cross_entropy(sure if times == "once" else sure.softmax(-1), torch.tensor([target]))
         value.backward()
-        print(f"right is {target}, softmax {times:<5}: loss {value.item():7.4f}, gradient {sure.grad.norm().item():.4f}")
+        print(
+            f"right is {target}, softmax {times:<5}: loss {value.item():7.4f}, gradient {sure.grad.norm().item():.4f}"
+        )
 print(f"ln(e + V - 1) - 1 = {math.log(math.e + V - 1) - 1:.4f}")
 
 # %% [markdown]

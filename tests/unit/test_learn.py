@@ -45,6 +45,23 @@ def test_a_chapter_names_code_exercises_and_bugs_that_are_there(chapter: object)
     assert "(" in chapter.title  # type: ignore[attr-defined]  # its name in Chinese
 
 
+def test_the_chapter_on_attention_has_the_rows_that_were_measured() -> None:
+    measured = (ROOT / "benchmarks/families.md").read_text(encoding="utf-8").partition("## BLEU by source length")[2]
+    rows = {
+        words: (plain, dot) for words, plain, dot in re.findall(r"\| ([\w -]+) \| \d+ \| (\S+) \| (\S+) \|", measured)
+    }
+    text = (ROOT / "docs/book/06_attention.py").read_text(encoding="utf-8")
+    shown = re.findall(r"# \| (\d[\w -]+) \| (\S+) \| (\S+) \|", text)
+    assert len(shown) == 3
+    assert all(rows[words] == (plain, dot) for words, plain, dot in shown)
+    (plain_short, dot_short), (plain_long, dot_long) = (
+        [float(bleu) for bleu in row[1:]] for row in shown[:: len(shown) - 1]
+    )
+    assert (round(dot_short - dot_long), round(plain_short - plain_long)) == (22, 26)
+    assert (round(2 * dot_long / dot_short), round(3 * plain_long / plain_short)) == (1, 1)
+    assert all(float(dot) > float(plain) for plain, dot in rows.values())
+
+
 def test_a_page_has_its_formulas_and_nothing_from_outside() -> None:
     text = markdown("the score $\\frac{a}{b}$\n\n> code: nn/masks.py: causal_mask\n\n| a | b |\n|---|---|\n| 1 | 2 |")
     assert "<mfrac>" in text

@@ -5,7 +5,7 @@ import inspect
 import linecache
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,6 +25,18 @@ class Figure(NamedTuple):
         return self.measure(seed, **settings)
 
 
+class Curve(NamedTuple):
+    """The line that a lesson draws without the bug and with it."""
+
+    title: str
+    x: str
+    y: str
+    measure: Callable[[int], list[float]]
+    """Its heights, for a seed."""
+    places: Sequence[float] = ()
+    """Where they stand along `x`; from 1 on if empty."""
+
+
 @dataclass(frozen=True)
 class Bug:
     """A wrong function, and the right function that it replaces."""
@@ -40,6 +52,8 @@ class Bug:
     figure: Figure
     toy: dict[str, Any] = field(default_factory=dict)
     """The training that is drawn (`laboratory.train`)."""
+    curve: Curve | None = None
+    """The line that is drawn instead, where that training does not show the symptom."""
 
     @property
     def place(self) -> str:

@@ -311,7 +311,11 @@ def forward(self, ids):
 
 
 @bug(
-    "gradients are not cleared", sentences.take_step, "a_plain_loop_uses_each_gradient_once", symptoms.one_sentence_loss
+    "gradients are not cleared",
+    sentences.take_step,
+    "a_plain_loop_uses_each_gradient_once",
+    symptoms.loss_that_comes_back,
+    curve=symptoms.one_sentence_curve,
 )
 def take_step(optimizer, loss):
     """Go one step along the gradient of this loss alone."""
@@ -331,7 +335,7 @@ def set_rate(optimizer, rate):
     dropout.Dropout.forward,
     "dropout_keeps_the_mean",
     symptoms.dropped_mean,
-    toy={"dropout": 0.4},
+    curve=symptoms.dropped_means,
 )
 def forward(self, x):
     return F.dropout(x, self.rate) * (1 - self.rate) if self.training and self.rate else x
@@ -389,7 +393,13 @@ def forward(self, x, causal_mask, memory=None, memory_mask=None, maps=None):
     return self.feed_forward_residual(x, self.feed_forward)
 
 
-@bug("batches from long to short", batching.BatchPlan._plan, "batches_are_shuffled", symptoms.rise_of_batches)
+@bug(
+    "batches from long to short",
+    batching.BatchPlan._plan,
+    "batches_are_shuffled",
+    symptoms.rise_of_batches,
+    curve=symptoms.lengths_curve,
+)
 def _plan(self, epoch):
     """(rows, order of the batches) of an epoch."""
     rows, order = self._rows, np.arange(self.num_batches, dtype=np.int32)

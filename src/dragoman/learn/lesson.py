@@ -4,7 +4,6 @@ import math
 import random
 import textwrap
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
 from dragoman.errors import Error
 from dragoman.learn import laboratory
-from dragoman.learn.bug import Bug
+from dragoman.learn.bug import Bug, Curve
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.selftests import SELF_TESTS
 from dragoman.runs.atomic_io import replace_text
@@ -57,8 +56,21 @@ def figures(bug: Bug, seed: int = 1) -> tuple[float, float]:
         return sound, bug.figure.measure(seed)
 
 
+def curve_of(bug: Bug) -> Curve:
+    """The line that is drawn of a bug: its own, or the losses of its toy training."""
+    title, loss = "training of a toy task", "loss [nats per token]"
+    return bug.curve or Curve(title, "step", loss, lambda seed: laboratory.train(seed, **bug.toy).losses)
+
+
+def curves(bug: Bug, seed: int = 1) -> tuple[list[float], list[float]]:
+    """The heights of a bug's line, (without, with) it."""
+    sound = curve_of(bug).measure(seed)
+    with bug.planted():
+        return sound, curve_of(bug).measure(seed)
+
+
 def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figure:
-    """The losses of the toy training, without the bug and with it, and the figure that was measured: `values`."""
+    """The bug's line, without the bug and with it, and the figure that was measured: `values`."""
     figure = new_figure(9, 3.6, "A sound model, and one with the bug")
     axes, right = figure.subplots(1, 2, width_ratios=(2, 1))
     labels = ("sound", "with the bug")
@@ -68,13 +80,14 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
             right.text(place, 0, "no number", ha="center", va="bottom")
     right.axhline(bug.figure.limit, color=MUTED, linestyle=":")
     right.set_title("\n".join(textwrap.wrap(bug.figure.words, 38)), fontsize=8)
-    axes.set_title("training of a toy task", fontsize=8)
-    for label, color, dash in zip(labels, (TRAIN, VALID), ("-", "--"), strict=True):
-        with nullcontext() if label == "sound" else bug.planted():
-            losses = laboratory.train(seed, **bug.toy).losses
-        axes.plot(range(1, len(losses) + 1), losses, color=color, label=label, linestyle=dash)
-    axes.set_xlabel("step")
-    axes.set_ylabel("loss [nats per token]")
+    curve, both = curve_of(bug), curves(bug, seed)
+    same = "; the bug does not show here" if both[0] == both[1] else ""
+    axes.set_title(f"{curve.title}{same}", fontsize=8)
+    for heights, label, color, dash in zip(both, labels, (TRAIN, VALID), ("-", "--"), strict=True):
+        places = curve.places or range(1, len(heights) + 1)
+        axes.plot(places, heights, color=color, label=label, linestyle=dash)
+    axes.set_xlabel(curve.x)
+    axes.set_ylabel(curve.y)
     axes.set_ylim(bottom=0)
     axes.legend()
     return figure

@@ -13,7 +13,7 @@ from dragoman.data.batching import BatchPlan
 from dragoman.decoding import search as searching
 from dragoman.decoding.base import DecodingConfig
 from dragoman.learn import laboratory, one_sentence
-from dragoman.learn.bug import Figure
+from dragoman.learn.bug import Curve, Figure
 from dragoman.learn.laboratory import SRC, TGT
 from dragoman.models.base import Seq2SeqModel
 from dragoman.nn import positions
@@ -36,10 +36,18 @@ def last_loss(seed: int, **toy: Any) -> float:
     return laboratory.train(seed, **toy).last_loss
 
 
-@figure("mean loss of steps 7 to 60 of one sentence", "below", 0.04)
-def one_sentence_loss(seed: int) -> float:
+def one_sentence_losses(seed: int) -> list[float]:
+    """The losses of a hundred steps on one sentence: after twenty it is learnt."""
     sizes = {**laboratory.TRANSFORMER, "d_model": 64, "d_ff": 128}
-    return sum(one_sentence.train_one_sentence(seed, steps=60, lr=1e-3, **sizes)[6:]) / 54
+    return one_sentence.train_one_sentence(seed, steps=100, lr=3e-3, **sizes)
+
+
+one_sentence_curve = Curve("a hundred steps on one sentence", "step", "loss [nats per token]", one_sentence_losses)
+
+
+@figure("the highest loss of one sentence in steps 21 to 100", "below", 0.05)
+def loss_that_comes_back(seed: int) -> float:
+    return max(one_sentence_losses(seed)[20:])
 
 
 @figure("the loss of equal logits, less ln V", "below", 0.05)
@@ -137,9 +145,19 @@ def looks_ahead(seed: int) -> float:
 
 
 @figure("the mean of ones after dropout of 0.4", "above", 0.9)
-def dropped_mean(seed: int) -> float:
+def dropped_mean(seed: int, rate: float = 0.4) -> float:
     torch.manual_seed(seed)
-    return float(Dropout(0.4).train()(torch.ones(200, 200)).mean())
+    return float(Dropout(rate).train()(torch.ones(200, 200)).mean())
+
+
+RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+dropped_means = Curve(
+    "numbers behind a dropout, in training",
+    "dropout",
+    "their mean, as a share of that without dropout",
+    lambda seed: [dropped_mean(seed, rate=rate) for rate in RATES],
+    RATES,
+)
 
 
 def lengths_of_batches(seed: int, epoch: int = 0) -> list[int]:
@@ -147,6 +165,14 @@ def lengths_of_batches(seed: int, epoch: int = 0) -> list[int]:
     lengths = [1 + n % 30 for n in range(900)]
     plan = BatchPlan(lengths, lengths, batch_tokens=100, seed=seed)
     return [int(max(lengths[row] for row in plan.step(epoch, step)[0])) for step in range(plan.steps_per_epoch)]
+
+
+lengths_curve = Curve(
+    "the batches of three epochs",
+    "step",
+    "longest sentence of the batch",
+    lambda seed: [float(length) for epoch in range(3) for length in lengths_of_batches(seed, epoch)],
+)
 
 
 @figure("share of steps with longer sentences than the one before", "above", 0.3)
