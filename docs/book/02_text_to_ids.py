@@ -117,7 +117,7 @@ assert any(token == UNK_ID for token in ids)
 #
 # Others number the specials in another way: `<unk>` 0 and `<pad>` 1, or `<s>` 0, `</s>` 1 and `<blank>` 2. The order does
 # not matter; that both sides of the code mean the same does. One edition counts its vocabulary from training,
-# validation and test text together. Who does what is in `docs/coming-from/other-notes.md`.
+# validation and test text together. Who does what is in `docs/other-notes.md`.
 #
 # ## Exercises
 #

@@ -204,7 +204,7 @@ assert change < 1e-4
 # %% [markdown]
 # ## If you come from other notes
 #
-# What other notes do with masks, and in which edition, is in `docs/coming-from/other-notes.md`.
+# What other notes do with masks, and in which edition, is in `docs/other-notes.md`.
 #
 # ## Exercises and bugs
 #
