@@ -63,7 +63,7 @@ def ink_of_root(opened: Any, html: str) -> int:
         "const inside = document.querySelector('msqrt > *').getBoundingClientRect();"
         "return {x: root.x, y: root.y, width: inside.x - root.x, height: root.height} })()"
     )
-    if box["width"] < 1:
+    if box["width"] < 1:  # no sign, no room for one
         return 0
     picture = imread(io.BytesIO(opened.screenshot(clip=box)))
     return int((picture[..., :3] < 0.5).any(axis=2).sum())
@@ -92,8 +92,8 @@ def test_code_is_whole_and_figures_have_a_light_ground(browser_with: Any) -> Non
             opened.set_content(page(chapter, body + drawn, chapters()))
             sizes = opened.evaluate(
                 "[...document.querySelectorAll('.code .highlight pre')].map(p => [p.scrollWidth - p.clientWidth,"
-                "p.clientHeight, p.textContent.trimEnd().split('\\n').length, parseFloat(getComputedStyle(p).lineHeight),"
-                "parseFloat(getComputedStyle(p).paddingTop)])"
+                "p.clientHeight, p.textContent.trimEnd().split('\\n').length,"
+                "parseFloat(getComputedStyle(p).lineHeight), parseFloat(getComputedStyle(p).paddingTop)])"
             )
             assert len(sizes) == 1 + sum(cell.is_code and not cell.is_check for cell in chapter.cells)
             assert all(over <= 0 for over, *_ in sizes)

@@ -79,7 +79,7 @@ def radicals() -> bytes:
     builder.setupGlyphOrder(list(glyphs))
     builder.setupCharacterMap({0x20: "space", 0x221A: "radical0"})
     builder.setupGlyf(glyphs)
-    builder.setupHorizontalMetrics({name: (width, 0) for name in glyphs})
+    builder.setupHorizontalMetrics(dict.fromkeys(glyphs, (width, 0)))
     builder.setupHorizontalHeader(ascent=font["hhea"].ascent, descent=font["hhea"].descent)
     builder.setupNameTable({"familyName": "Book Radical", "styleName": "Regular"})
     builder.setupOS2()
