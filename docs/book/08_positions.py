@@ -31,7 +31,7 @@ show(
 )
 
 # %% [markdown]
-# At `pos = 28` the first hand has turned more than four times; its row is drawn below. The base need not be 10,000: with
+# At `pos = 28` the first hand has turned more than four times; its row is drawn above. The base need not be 10,000: with
 # 1,000 the slowest of these four hands turns 5.6 times as fast, and the vectors of 300 positions are still different.
 # (`model.position.base` in a recipe.)
 
