@@ -60,12 +60,12 @@ axes.legend()
 show(
     figure,
     "warm-up",
-    "Loss by step of the same model: with a warm-up it falls to nearly nothing, without one it stays high.",
+    "Loss by step of the same model with a warm-up and without one: at the end the one with a warm-up is lower.",
 )
 
 # %% [check]
 ends = {label: sum(values[-20:]) / 20 for label, values in losses.items()}
-assert ends["with warm-up"] < 0.5 < 1.0 < ends["without"]
+assert ends["with warm-up"] < ends["without"]
 
 # %% [markdown]
 # ## Label smoothing (标签平滑)
