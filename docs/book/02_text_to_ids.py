@@ -88,20 +88,36 @@ for name, tokenizer in (("words", words), ("BPE, 800 entries", bpe), ("character
 axes.set_xlabel("tokens")
 axes.set_ylabel("sentences")
 axes.legend()
-show(figure, "lengths")
+show(
+    figure,
+    "lengths",
+    "Histogram of source lengths in three tokenizers: words are the shortest, BPE a little longer, characters by far the "
+    "longest.",
+)
+
+# %% [check]
+means = {
+    name: sum(len(tokenizer.src.encode(text)) for text in sources[:500]) / 500
+    for name, tokenizer in (("words", words), ("BPE", bpe), ("characters", characters))
+}
+assert means["words"] < means["BPE"] < means["characters"]
+assert words.src.pieces(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+assert characters.src.pieces(characters.src.encode("我爱你")) == ["我", "爱", "你"]
+assert all(bpe.src.decode(bpe.src.encode(text)) == text for text in ("ich möchte ein bier", "die nachbarin wartet"))
+assert any(token == UNK_ID for token in ids)
 
 # %% [markdown]
 # ## What is measured
 #
 # On Multi30k (29,000 pairs) a joint BPE of 8,000 entries is what all of Dragoman's records are trained with; words with
-# spaCy's rules are there too (`tokenizer: {type: words, rules: spacy}`), as in the notes' Multi30k project.
+# spaCy's rules are there too (`tokenizer: {type: words, rules: spacy}`), as in the Annotated Transformer of 2022.
 # `benchmarks/log/2026-11.md` has the experiments with other sizes.
 #
-# ## Where the notes differ
+# ## If you come from other notes
 #
-# - One project of the notes builds its vocabulary from training and validation text together: see above.
-# - d2l (动手学深度学习) numbers `<unk>` 0 and `<pad>` 1; the annotated notebook has `<s>` 0, `</s>` 1, `<blank>` 2. The order does not matter;
-#   that both sides of the code mean the same does.
+# Others number the specials in another way: `<unk>` 0 and `<pad>` 1, or `<s>` 0, `</s>` 1 and `<blank>` 2. The order does
+# not matter; that both sides of the code mean the same does. One edition counts its vocabulary from training,
+# validation and test text together. Who does what is in `docs/other-notes.md`.
 #
 # ## Exercises
 #

@@ -50,7 +50,19 @@ right.semilogx(widths, [row[4] for row in rows], marker="o")
 right.set_xlabel("d")
 right.set_ylabel("largest weight of a query")
 right.set_ylim(0, 1)
-show(figure, "variance")
+show(
+    figure,
+    "variance",
+    "Left: the variance of a score grows with d, divided by the root it stays at 1. Right: the largest weight of a query "
+    "goes to 1 with d, scaled it stays small.",
+)
+
+# %% [check]
+for d, variance, scaled_variance, largest, scaled_largest in rows:
+    assert 0.8 * d < variance < 1.25 * d
+    assert 0.8 < scaled_variance < 1.25
+    assert scaled_largest < 0.05 < largest
+assert rows[-1][3] > 0.9
 
 # %% [markdown]
 # ## Splitting the heads
@@ -65,11 +77,15 @@ x = torch.arange(2 * 3 * 4).view(1, 6, 4)  # six positions of four features
 print("right, head 0:", x.unflatten(-1, (2, 2)).transpose(1, 2)[0, 0].tolist())
 print("view,  head 0:", x.reshape(1, 2, 6, 2)[0, 0].tolist())
 
+# %% [check]
+assert x.reshape(1, 2, 6, 2).shape == x.unflatten(-1, (2, 2)).transpose(1, 2).shape
+assert not x.reshape(1, 2, 6, 2).equal(x.unflatten(-1, (2, 2)).transpose(1, 2))
+
 # %% [markdown]
 # ## The same as PyTorch's
 #
 # `torch.nn.MultiheadAttention` with the same weights gives the same output and the same maps: a test of everything at
-# once (heads, scale, mask, softmax). Its mask has the other convention, True = hidden.
+# once (heads, scale, mask, softmax). Its mask has the other convention, True = hidden; chapter 3 shows the trap.
 #
 # > code: learn/selftests.py: attention_is_pytorchs
 
@@ -96,6 +112,9 @@ q, k, v = (torch.randn(2, 4, 7, 8) for _ in range(3))
 textbook, _ = scaled_dot_product_attention(q, k, v, causal_mask(7))
 print("largest difference", float((textbook - fused_attention(q, k, v, causal_mask(7))).abs().max()))
 
+# %% [check]
+assert torch.allclose(textbook, fused_attention(q, k, v, causal_mask(7)), atol=1e-5)
+
 # %% [markdown]
 # ## Parameters (参数)
 #
@@ -109,9 +128,13 @@ for heads, kv_heads in ((8, 8), (1, 1), (8, 2), (8, 1)):
     module = MultiHeadAttention(512, heads, num_kv_heads=kv_heads)
     print(f"{heads} heads, {kv_heads} of keys and values: {sum(p.numel() for p in module.parameters()):,}")
 
+# %% [check]
+for heads in (1, 8):
+    assert sum(p.numel() for p in MultiHeadAttention(512, heads).parameters()) == 4 * 512**2 + 4 * 512
+
 # %% [markdown]
-# Heads of full width (one project of the notes: each head has d_model features of its own) multiply the parameters by the
-# number of heads. In the paper, and in all recipes here, a head has d_model / num_heads features.
+# Heads of full width, each with d_model features of its own, multiply the parameters by the number of heads. In the paper,
+# and in all recipes here, a head has d_model / num_heads features.
 
 # %%
 full = MultiHeadAttention(512, 8, d_head=512)
@@ -121,9 +144,11 @@ print(
 )
 
 # %% [markdown]
-# ## Where the notes differ
+# ## If you come from other notes
 #
-# - d2l's `transpose_qkv` folds heads into the batch, (batch * heads, len, d_head); the numbers are the same.
+# d2l's `transpose_qkv` folds heads into the batch, (batch * heads, len, d_head), a sentence's heads side by side; the
+# numbers are the same. What belongs to a sentence (`valid_len`) must then be repeated in the same order. In some
+# editions it was not: `docs/other-notes.md`.
 #
 # ## Exercises and bugs
 #

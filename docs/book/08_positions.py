@@ -7,7 +7,8 @@
 #
 # $$PE(pos, 2i) = \sin\!\left(\frac{pos}{10000^{2i/d}}\right), \qquad PE(pos, 2i+1) = \cos\!\left(\frac{pos}{10000^{2i/d}}\right)$$
 #
-# Pairs of dimensions, each a clock hand with its own speed: the first turns once in 6.3 positions, the last once in about 60,000.
+# Pairs of dimensions, each a clock hand with its own speed: the first turns once in 6.3 positions, the last of 512
+# dimensions once in about 60,000.
 #
 # > code: nn/positions.py: sinusoidal_table
 
@@ -22,14 +23,30 @@ from dragoman.nn.positions import sinusoidal_table
 print(positions_text(8, [0, 1, 2, 28]))
 
 # %%
-show(sinusoidal_figure(100, 32), "sinusoids")
+show(
+    sinusoidal_figure(100, 32, rows=(28,)),
+    "sinusoids",
+    "Above: the sinusoidal table in four layouts, fast waves left and slow ones right. Below: its row at position 28, and "
+    "how alike two positions are: with sine and cosine the curves of different starts coincide.",
+)
 
 # %% [markdown]
-# `pos = 28` is printed in the notes. The base need not be 10,000: with 1,000 the slow hands turn ten times as fast, and
-# for sentences of a few hundred words nothing bad happens. (`model.position.base` in a recipe.)
+# At `pos = 28` the first hand has turned more than four times; its row is drawn above. The base need not be 10,000: with
+# 1,000 the slowest of these four hands turns 5.6 times as fast, and the vectors of 300 positions are still different.
+# (`model.position.base` in a recipe.)
 
 # %%
 print(positions_text(8, [28], base=1000))
+
+# %% [check]
+from dragoman.nn.positions import sinusoidal_rates
+
+assert 28 / (2 * torch.pi) > 4
+assert round(float(sinusoidal_rates(8, base=1000)[-1] / sinusoidal_rates(8)[-1]), 1) == 5.6
+assert 60_000 < 2 * torch.pi / float(sinusoidal_rates(512)[-1]) < 62_832
+apart = torch.cdist(*[sinusoidal_table(300, 8, base=1000)] * 2, compute_mode="donot_use_mm_for_euclid_dist")
+assert (apart + torch.eye(300)).min() > 0.01
+assert 0.70 < float(sinusoidal_table(300, 512).square().mean().sqrt()) < 0.72
 
 # %% [markdown]
 # ## A move is a rotation
@@ -45,6 +62,9 @@ sin, cos = table.unflatten(1, (-1, 2)).unbind(-1)
 moved = torch.stack([sin * turn.cos() + cos * turn.sin(), cos * turn.cos() - sin * turn.sin()], dim=-1).flatten(1)
 print("largest difference to PE(pos + 5):", float((moved[:-k] - table[k:]).abs().max()))
 
+# %% [check]
+assert torch.allclose(moved[:-k], table[k:], atol=1e-5)
+
 # %% [markdown]
 # And how alike two positions are depends on their distance alone:
 
@@ -57,6 +77,11 @@ print(
     "at 20",
 )
 
+# %% [check]
+for distance in (3, 20):
+    values = torch.diagonal(alike, distance)
+    assert torch.allclose(values, values[0].expand(len(values)), atol=1e-5)
+
 # %% [markdown]
 # ## Rotary positions (旋转位置)
 #
@@ -68,7 +93,12 @@ print(
 # %%
 from dragoman.analysis.positions import rotary_figure
 
-show(rotary_figure(40, 16), "rotary")
+show(
+    rotary_figure(40, 16),
+    "rotary",
+    "Clock hands that turn with the position, each pair at its own speed; and scores by the distance of query and key: "
+    "the curves of three starts coincide.",
+)
 
 # %% [markdown]
 # ## ALiBi
@@ -91,9 +121,19 @@ print(alibi_slopes(8))
 # %%
 from dragoman.learn.laboratory import train
 
+losses = {}
 for scheme in ("sinusoidal", "rotary", "alibi", "learned", "none"):
     trained = train(seed=1, position={"type": scheme})
+    losses[scheme] = trained.last_loss
     print(f"{scheme:<11} loss {trained.last_loss:.3f}  right {trained.exact('reverse'):.0%}")
+
+# %% [check]
+assert max(losses, key=losses.get) == "none"
+assert losses["none"] > 2 * losses["alibi"]
+
+# %% [markdown]
+# Without positions next to nothing is right. ALiBi is behind the others here: to reverse is to look far away, and its
+# bias makes what is far away small.
 
 # %% [markdown]
 # ## Words must not drown
@@ -103,11 +143,12 @@ for scheme in ("sinusoidal", "rotary", "alibi", "learned", "none"):
 #
 # > code: nn/embeddings.py: TokenEmbedding
 #
-# ## Where the notes differ
+# ## If you come from other programs
 #
-# - tensor2tensor, fairseq and Marian put all sines first, then all cosines; the numbers are the same in another order
-#   (`layout: half_split`), but a model's weights only fit one of them. Chapter 8's figure shows four layouts.
-# - fairseq counts positions from 2 and has slightly other speeds.
+# - Hugging Face's Marian puts all sines first, then all cosines; the numbers are the same in another order
+#   (`layout: half_split`). A model's weights fit one order alone. The figure above shows four.
+# - tensor2tensor, Marian and fairseq put sines first too, and their speeds are slightly other ones, so that the slowest
+#   hand turns by 1/10,000 exactly (`layout: fairseq`). fairseq counts positions from 2.
 #
 # ## Exercises and bugs
 #

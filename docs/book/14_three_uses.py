@@ -122,9 +122,9 @@ from dragoman.analysis.figure import draw_matrix, new_figure, token_axes
 from dragoman.data.examples import read_split
 
 held_out = read_split(recipe.corpus.valid, {})
-names, said = list(predictor.labels), [one.label for one in predictor.predict(held_out.items)]
+names, guesses = list(predictor.labels), [one.label for one in predictor.predict(held_out.items)]
 counts = [
-    [sum(a == row and b == column for a, b in zip(held_out.labels, said, strict=True)) for column in names]
+    [sum(a == row and b == column for a, b in zip(held_out.labels, guesses, strict=True)) for column in names]
     for row in names
 ]
 figure = new_figure(3.6, 3.0, "Which language? Validation texts")
@@ -134,7 +134,15 @@ token_axes(axes, names, names)
 for row, line in enumerate(counts):
     for column, count in enumerate(line):
         axes.text(column, row, str(count), ha="center", va="center", color="white" if count > 30 else "black")
-show(figure, "confusion")
+show(
+    figure,
+    "confusion",
+    "Matrix of languages: each row a text's own language, each column the classifier's; most texts are on the diagonal.",
+)
+
+# %% [check]
+right = sum(counts[i][i] for i in range(len(names)))
+assert right > 0.8 * sum(map(sum, counts))
 
 # %% [markdown]
 # ## Images are sequences too: ViT
@@ -167,7 +175,11 @@ right.set_title("patches 15 to 35", fontsize=8)
 for axes in (left, right):
     axes.set_xticks([])
     axes.set_yticks([])
-show(figure, "patches")
+show(
+    figure,
+    "patches",
+    "Left: a 1 on 28 by 28 pixels. Right: its patches 15 to 35, each 4 by 4 pixels, side by side as tokens of a sentence.",
+)
 
 # %% [markdown]
 # ## An encoder that learns from plain text: the masked language model (掩码语言模型)

@@ -44,6 +44,27 @@ def han_font(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return FAMILY
 
 
+def test_a_font_installed_after_the_list_of_fonts_was_written_is_used(
+    han_font: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.ttf"
+    broken.write_bytes(b"no font")
+    monkeypatch.setattr(
+        font_manager.fontManager,
+        "ttflist",
+        [font for font in font_manager.fontManager.ttflist if font.name != han_font],
+    )
+    reads = []
+    paths = [str(broken), str(tmp_path / "han.ttf")]
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: reads.append(1) or paths)
+    fonts._add_new_fonts.cache_clear()
+    assert fonts.use_fallbacks(written("我")) == ""
+    assert fonts.use_fallbacks(written("你")) == "你"
+    assert fonts.use_fallbacks(written("们")) == "们"
+    assert len(reads) == 1
+    fonts._add_new_fonts.cache_clear()
+
+
 def written(*texts: str) -> Figure:
     figure = Figure()
     for text in texts:

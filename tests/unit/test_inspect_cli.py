@@ -97,6 +97,9 @@ def test_positions() -> None:
     names = [f"p-{scheme}.svg" for scheme in ("sinusoidal", "rotary", "alibi")]
     assert written("positions", "--length", 20, "--d-model", 16, "--d-head", 8, "-o", "p.svg") == names
     assert written("positions", "--scheme", "alibi", "--num-heads", 3, "-o", "one.svg") == ["one.svg"]
+    written("positions", "--scheme", "sinusoidal", "--position", 28, "--position", 1_000_000, "-o", "rows.svg")
+    svg = Path("rows.svg").read_text(encoding="utf-8")
+    assert all(f">{text}</text>" in svg for text in ("rows of the interleaved table", "28", "1000000"))
 
 
 def test_learned_positions_of_a_run(run: Path) -> None:
@@ -199,6 +202,7 @@ def test_lengths_translates_nothing_before_all_is_known_to_be_there(
         (["positions", "--scheme", "rotari"], "sinusoidal, rotary, alibi, learned"),
         (["positions", "--scheme", "learned"], "--run"),
         (["positions", "--d-model", "9"], "must be even"),
+        (["positions", "--scheme", "rotary", "--position", "3"], "--position shows rows of the sinusoidal table"),
         (["smoothing", "--epsilon", "1"], "below 1"),
         (["attention", "nowhere", "x"], "not a run directory"),
         (["parameters", "nowhere.yaml"], "no such file"),

@@ -46,6 +46,16 @@ def test_sinusoidal_figure() -> None:
     assert labels[0] == f"2, sin, wavelength {2 * math.pi * 10_000 ** (2 / 16):,.0f}"
 
 
+def test_the_rows_of_given_positions_are_drawn() -> None:
+    figure = positions.sinusoidal_figure(40, 16, rows=(28, 100))
+    axes = figure.subfigs[1].axes[0]
+    assert axes.get_xlabel() == "dimension"
+    for line, position in zip(axes.get_lines(), (28, 100), strict=True):
+        assert line.get_label() == str(position)
+        expected = [(math.sin, math.cos)[i % 2](position / 10_000 ** (i // 2 * 2 / 16)) for i in range(16)]
+        assert list(line.get_ydata()) == pytest.approx(expected, abs=1e-6)
+
+
 def test_rotary_angles_grow_by_the_speed_of_their_pair() -> None:
     angles = positions.rotary_angles(9, 8)
     for pos in range(9):

@@ -1,10 +1,14 @@
 """The book's links lead somewhere, `dragoman learn` does what it says, and every bug is caught by its self-test."""
 
+import ast
+import base64
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from fontTools.ttLib import TTFont
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
@@ -12,7 +16,7 @@ from dragoman.learn import lesson
 from dragoman.learn.book import CODE, markdown, page, source_of_symbol
 from dragoman.learn.bug import Bug, source_of
 from dragoman.learn.bugs import BUGS, WORDS
-from dragoman.learn.chapter import chapters, notebook, read_chapter, run
+from dragoman.learn.chapter import Cell, Chapter, Drawing, Output, chapters, notebook, read_chapter, run
 from dragoman.learn.exercises import exercises_of
 from dragoman.learn.selftests import SELF_TESTS
 
@@ -60,6 +64,47 @@ def test_the_chapter_on_attention_has_the_rows_that_were_measured() -> None:
     assert (round(dot_short - dot_long), round(plain_short - plain_long)) == (22, 26)
     assert (round(2 * dot_long / dot_short), round(3 * plain_long / plain_short)) == (1, 1)
     assert all(float(dot) > float(plain) for plain, dot in rows.values())
+
+
+OTHERS = (1, 5, 6, 12)
+"""Chapters whose sources are named by another change."""
+
+
+@pytest.mark.parametrize("chapter", [one for one in chapters() if one.number not in OTHERS], ids=lambda one: one.name)
+def test_a_chapter_names_its_sources_asserts_its_sentences_and_describes_its_figures(chapter: Chapter) -> None:
+    """What "the notes" do cannot be looked up: a text is named, and docs/other-notes.md has its edition."""
+    text = "\n".join(cell.text for cell in chapter.cells if not cell.is_code)
+    assert not re.search(r"\b[Tt]he notes\b|annotated notebook", text)
+    assert any(cell.is_check for cell in chapter.cells)
+    calls = [
+        node
+        for cell in chapter.cells
+        if cell.is_code
+        for node in ast.walk(ast.parse(cell.text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "show"
+    ]
+    assert all(len(call.args) == 3 and len(ast.literal_eval(call.args[2])) > 40 for call in calls)
+
+
+def test_a_figure_in_a_notebook_has_a_ground_and_an_alternative_text() -> None:
+    cells = [Cell("# 1. A chapter", is_code=False), Cell("show(figure)", is_code=True)]
+    outputs = [Output(), Output("", [Drawing("name", "<svg width='1'></svg>", "a line")])]
+    written = json.loads(notebook(Chapter(1, Path("01_a.py"), cells), outputs))
+    data = written["cells"][1]["outputs"][0]["data"]
+    assert "".join(data["image/svg+xml"]).startswith('<svg style="background: #fff" ')
+    assert data["text/plain"] == ["a line"]
+
+
+def test_a_page_with_a_root_has_a_font_for_it() -> None:
+    whole = page(None, markdown("$\\sqrt{d}$"), chapters())
+    font = base64.b64decode(re.search(r"Book Radical.*?base64,([^)]+)\)", whole)[1])  # type: ignore[index]
+    read = TTFont(io.BytesIO(font))
+    assert set(read.getBestCmap()) == {0x20, 0x221A}
+    [variants] = read["MATH"].table.MathVariants.VertGlyphConstruction
+    heights = [one.AdvanceMeasurement for one in variants.MathGlyphVariantRecord]
+    assert heights == sorted(heights)
+    assert heights[-1] > 2.5 * read["head"].unitsPerEm
+    assert "Book Radical" not in page(None, markdown("$d$"), chapters())
 
 
 def test_a_page_has_its_formulas_and_nothing_from_outside() -> None:

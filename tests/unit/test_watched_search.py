@@ -93,6 +93,27 @@ def test_it_stops_for_the_reason_that_is_told() -> None:
     ) / one.decoding.length_penalty.divisor(watched.longest), rel_tol=1e-6)  # fmt: skip
 
 
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_a_beam_of_1_is_watched_as_the_greedy_search(family: str, alpha: float) -> None:
+    """One hypothesis is alive at each step, and the first `</s>` ends it: a length penalty changes nothing."""
+    one = translator(family, beam_size=1, length_penalty=AveragePenalty(alpha=alpha))
+    for sentence in ("the dog", "the red dog hears a king", "a man"):
+        watched = watch_search(one, sentence)
+        [best] = one.n_best([sentence])[0]
+        assert watched.beam_size == 1
+        assert (watched.texts, watched.hypotheses[0].score) == ([best.text], pytest.approx(best.score, abs=1e-6))
+        assert [len(step.alive) for step in watched.steps] == [1] * len(watched.steps)
+        ends = [step.length for step in watched.steps if any(item.fate == FINISHED for item in step.candidates)]
+        assert ends in ([], [len(watched.steps)])
+        assert ("longest length" in watched.stopped) == (not ends)
+
+
+def test_the_command_shows_a_beam_of_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not app(["inspect", "decode", str(RUN), "the dog sees a man", "--beam-size", "1"], standalone_mode=False)
+    assert "beam      1, at most" in capsys.readouterr().out
+
+
 def test_what_is_no_plain_beam_search_is_refused() -> None:
     with raises_error(Error.BLANK):
         watch_search(translator("lstm"), " ")

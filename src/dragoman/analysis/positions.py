@@ -1,7 +1,7 @@
 """Position schemes: the sinusoidal table in its layouts, rotary turns, ALiBi's biases, positions that were learned."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -46,8 +46,9 @@ def similarity(table: Float[Tensor, "length d_model"], start: int) -> Float[Tens
 
 
 @styled
-def sinusoidal_figure(length: int, d_model: int, base: float = 10_000.0) -> Figure:
-    """Heat maps of the four layouts; below, a few dimensions as curves, and how alike two positions are."""
+def sinusoidal_figure(length: int, d_model: int, base: float = 10_000.0, rows: Sequence[int] = ()) -> Figure:
+    """Heat maps of the four layouts; below, a few dimensions as curves (or the given rows), and how alike two
+    positions are."""
     layouts = sinusoidal_layouts(length, d_model, base)
     figure = new_figure(12, 7.6, f"Sinusoidal positions, d_model {d_model}, base {base:,g}")
     upper, lower = figure.subfigures(2, 1, height_ratios=(1.1, 1), squeeze=False)[:, 0]
@@ -58,7 +59,10 @@ def sinusoidal_figure(length: int, d_model: int, base: float = 10_000.0) -> Figu
     maps[0].set_ylabel("position")
     upper.colorbar(maps[0].images[0], ax=maps, label="value", aspect=30)
     waves, alike = lower.subplots(1, 2)
-    _draw_waves(waves, layouts["interleaved (the paper)"], base)
+    if rows:
+        _draw_rows(waves, {place: sinusoidal_table(1, d_model, base=base, offset=place)[0] for place in rows})
+    else:
+        _draw_waves(waves, layouts["interleaved (the paper)"], base)
     _draw_similarity(alike, layouts)
     return figure
 
@@ -74,6 +78,14 @@ def _draw_waves(axes: Axes, table: Tensor, base: float) -> None:
     axes.set(title="a few dimensions of the interleaved table", xlabel="position", ylabel="value", ylim=(-1.1, 1.95))
     axes.set_yticks([-1, 0, 1])
     axes.legend(loc="upper left", ncols=3, fontsize=7.5, columnspacing=1.2)
+
+
+def _draw_rows(axes: Axes, rows: Mapping[int, Tensor]) -> None:
+    for number, (position, values) in enumerate(rows.items()):
+        axes.plot(range(len(values)), values, marker="o", markersize=3, label=f"{position}", **line_style(number))
+    axes.set(title="rows of the interleaved table", xlabel="dimension", ylabel="value", ylim=(-1.1, 1.6))
+    axes.set_yticks([-1, 0, 1])
+    axes.legend(title="position", loc="upper left", ncols=8, fontsize=7.5, title_fontsize=7.5)
 
 
 def _draw_similarity(axes: Axes, layouts: Mapping[str, Tensor]) -> None:

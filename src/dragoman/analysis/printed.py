@@ -51,11 +51,11 @@ def masks_text(masks: Sequence[tuple[list[str], Mapping[str, np.ndarray]]], hidd
 def positions_text(d_model: int, positions: Sequence[int], base: float = 10_000.0) -> str:
     """The sinusoidal vectors of some positions, a row for each pair of dimensions with its rate and wavelength."""
     rates = sinusoidal_rates(d_model, base=base).tolist()
-    table = sinusoidal_table(max(positions) + 1, d_model, base=base)
+    table = {place: sinusoidal_table(1, d_model, base=base, offset=place)[0] for place in positions}
     rows = [["dimensions", "rate", "wavelength"]]
     rows[0] += [f"{wave} pos {place}" for place in positions for wave in ("sin", "cos")]
     for pair, rate in enumerate(rates):
-        values = [f"{float(table[place, 2 * pair + part]):.4f}" for place in positions for part in (0, 1)]
+        values = [f"{float(table[place][2 * pair + part]):.4f}" for place in positions for part in (0, 1)]
         rows.append([f"{2 * pair}, {2 * pair + 1}", f"{rate:.6g}", f"{2 * math.pi / rate:,.1f}", *values])
     return f"PE(pos, 2i) = sin(pos / {base:g}^(2i/{d_model})), PE(pos, 2i+1) = cos of the same\n{columns(rows)}"
 

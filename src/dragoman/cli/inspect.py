@@ -76,7 +76,7 @@ def positions(
         float, typer.Option(help="Of the sinusoids: the slowest turn once in about 2 pi bases.")
     ] = 10_000.0,
     position: Annotated[
-        list[int] | None, typer.Option(help="To --print; repeat for several. [default: 0, 1, 2]")
+        list[int] | None, typer.Option(help="Rows to print or draw; repeat for several. [default of --print: 0, 1, 2]")
     ] = None,
     printed: Printed = False,
     run: Annotated[Path | None, typer.Option(help="A run with learned positions.", show_default=False)] = None,
@@ -107,11 +107,13 @@ def positions(
         raise Error.WRONG_OPTION(f"--base {base:g}: a number above 1")
     if min(position or [0]) < 0:
         raise Error.WRONG_OPTION(f"--position {min(position or [0])}: positions are counted from 0")
+    if position and not printed and "sinusoidal" not in names:
+        raise Error.CONFLICT(f"--position shows rows of the sinusoidal table, not of --scheme {scheme}", "leave one")
     if printed and _only_printed(positions_text(d_model, position or [0, 1, 2], base), output):
         return
     tables = schemes.learned_tables(_as_trained(run, which).model) if "learned" in names and run else {}
     draw = {
-        "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model, base),
+        "sinusoidal": lambda: schemes.sinusoidal_figure(length, d_model, base, position or ()),
         "rotary": lambda: schemes.rotary_figure(length, d_head),
         "alibi": lambda: schemes.alibi_figure(length, num_heads),
         "learned": lambda: schemes.learned_figure(tables, length),

@@ -62,8 +62,8 @@ def search_steps(
     where it has one, holds for both. `rules` come after those of the settings (`rules.py`). `terms` are what each
     sentence's translations must hold, one or more for every sentence (`constrained.py`); `glue` are the tokens that
     do not follow one. With `config.sampling` hypotheses are drawn, all of them returned, and `terms` cannot be asked
-    for; nor can they with `config.diversity`. `watch` is shown the steps of a beam. `read`: tokens that stand before
-    each sentence's hypotheses, `<s>` first, and are no part of them: the model reads them at once.
+    for; nor can they with `config.diversity`. `watch` is shown the steps of a beam, of 1 too. `read`: tokens that stand
+    before each sentence's hypotheses, `<s>` first, and are no part of them: the model reads them at once.
     """
     batch = src.size(0)
     if batch == 0:
@@ -87,7 +87,7 @@ def search_steps(
         if config.diversity:
             raise Error.CONFLICT("terms that a translation must hold divide the beam already", "set diversity to 0")
         searching = constrained_search(*begun, terms, glue, longest)
-    elif config.beam_size == 1:
+    elif config.beam_size == 1 and watch is None:
         searching = greedy_search(*begun)
     else:
         searching = group_search(*begun) if config.diversity_groups > 1 else beam_search(*begun, watch)

@@ -89,7 +89,7 @@ class WatchedSearch:
 
 @torch.inference_mode()
 def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) -> WatchedSearch:
-    """Search the translation of a sentence as the translator's settings say, with a beam of 2 or more.
+    """Search the translation of a sentence as the translator's settings say; a beam of 1 is the greedy search.
 
     `top`: next tokens told of each hypothesis. Raises DragomanError for a blank sentence, one that is too long, and for
     settings that search in another way.
@@ -103,7 +103,8 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     in_groups = decoding.diversity_groups > 1
     if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none" or in_groups:
         raise Error.UNSUPPORTED("a plain beam search is shown: without sampling, coverage penalty, mbr and groups")
-    translator = translator.with_decoding(beam_size=max(2, decoding.beam_size))
+    if decoding.beam_size == 1:  # a greedy search ends with its first `</s>`
+        translator = translator.with_decoding(stopping="first")
     decoding, given = translator.decoding, list(tokenizers.tgt.before)
     watched: list[BeamStep] = []
     search = translator.search_steps([Segment(ids, given)], watch=watched.append)
@@ -117,8 +118,12 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
             f"none of those that go on can still reach the {decoding.n_best} best: at most {last.still_possible:.4f}, "
             f"were they {longest} tokens long and no less probable"
         )
-    else:
+    elif last.length == longest:
         stopped = f"the longest length is reached: {longest} tokens"
+    elif decoding.beam_size == 1:
+        stopped = "`</s>` is the most probable next token: with a beam of 1 that is the end"
+    else:
+        stopped = f"decoding.stopping={decoding.stopping} ends it here"
     return WatchedSearch(
         src=labels(tokenizers.src, ids),
         src_ids=ids,

@@ -102,7 +102,10 @@ def page(chapter: Chapter | None, body: str, every: list[Chapter]) -> str:
     names = "".join(one.title for one in every)
     font = fonts.embedded(f"{body}{names}")  # Chinese, where the extra `cjk` is installed
     embedded = "" if font is None else base64.b64encode(font).decode()
-    return template.render(chapter=chapter, body=body, chapters=every, styles=styles(), font=embedded)
+    radicals = base64.b64encode(fonts.radicals()).decode() if "<msqrt" in body else ""
+    return template.render(
+        chapter=chapter, body=body, chapters=every, styles=styles(), font=embedded, radicals=radicals
+    )
 
 
 def build_chapter(number: int, folder: Path) -> None:

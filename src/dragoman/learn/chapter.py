@@ -98,9 +98,14 @@ def show(figure: "Figure", name: str = "figure", alt: str = "") -> None:
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:
         display = import_module("IPython.display")
-        display.display(display.SVG(to_svg(figure)))
+        display.display(display.SVG(_on_white(to_svg(figure))))
         return
     print(f"(the figure is in {save(figure, f'{name}.png')})")
+
+
+def _on_white(svg: str) -> str:
+    """A figure's ink is dark, and a notebook's page may be dark too."""
+    return svg.replace("<svg ", '<svg style="background: #fff" ', 1)
 
 
 def run(chapter: Chapter, before: Callable[[Cell], None] = lambda cell: None) -> Iterator[tuple[Cell, Output]]:
@@ -157,7 +162,7 @@ def _notebook_outputs(output: Output) -> list[dict[str, Any]]:
     outputs: list[dict[str, Any]] = []
     if output.text:
         outputs.append({"output_type": "stream", "name": "stdout", "text": output.text.splitlines(keepends=True)})
-    for _, svg, _ in output.figures:
-        data = {"image/svg+xml": svg.splitlines(keepends=True)}
+    for _, svg, alt in output.figures:
+        data = {"image/svg+xml": _on_white(svg).splitlines(keepends=True), "text/plain": [alt]}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
     return outputs

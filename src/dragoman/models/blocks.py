@@ -54,8 +54,8 @@ class SinusoidalConfig(PositionScheme):
 
     type: Literal["sinusoidal"] = "sinusoidal"
     layout: Annotated[str, OneOf(LAYOUTS)] = "interleaved"
-    """Sine and cosine in turn (the paper), or all sines first (`half_split`: tensor2tensor, Marian), or that with other
-    wavelengths (`fairseq`: M2M100, NLLB, OpenNMT-tf)."""
+    """Sine and cosine in turn (the paper), or all sines first (`half_split`: Hugging Face's Marian), or that with
+    other wavelengths (`fairseq`: tensor2tensor, Marian, M2M100, NLLB, OpenNMT-tf)."""
     offset: int = Field(default=0, ge=0, le=2**16)  #: Number of the first position: 0 in the paper, 2 in M2M100.
     base: float = Field(default=10_000.0, gt=1)  #: The slowest wave takes about 2 pi times so many positions.
 

@@ -41,15 +41,15 @@ def sinusoidal_table(
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
 
-    That is the layout `interleaved`. `half_split`, which tensor2tensor and Marian use, has the same numbers in another
+    That is the layout `interleaved`. `half_split`, which Hugging Face's Marian uses, has the same numbers in another
     order, first all sines, then all cosines:
 
     >>> sinusoidal_table(2, 4, layout="half_split")
     tensor([[0.0000, 0.0000, 1.0000, 1.0000],
             [0.8415, 0.0100, 0.5403, 0.9999]])
 
-    `fairseq`, which M2M100 and NLLB use, is split too and has other rates (`sinusoidal_rates`). The first row is that
-    of position number `offset`; theirs begin with 2.
+    `fairseq`, which tensor2tensor, Marian, M2M100 and NLLB use, is split too and has other rates (`sinusoidal_rates`).
+    The first row is that of position number `offset`; those of the last two begin with 2.
     """
     position = torch.arange(offset, offset + length, dtype=torch.float64)[:, None]
     rate = sinusoidal_rates(d_model, base=base, layout=layout)
