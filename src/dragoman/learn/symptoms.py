@@ -154,7 +154,7 @@ RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 dropped_means = Curve(
     "numbers behind a dropout, in training",
     "dropout",
-    "their mean, as a share of that without dropout",
+    "mean (1 without dropout)",
     lambda seed: [dropped_mean(seed, rate=rate) for rate in RATES],
     RATES,
 )
