@@ -563,7 +563,7 @@ def test_sighup_loads_anew_and_sigterm_answers_what_was_accepted(
         deadline = time.monotonic() + 300
         while "could not be reloaded" not in "".join(server.said) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert "what was served before is served on" in "".join(server.said)
+        assert "the version before stays in service" in "".join(server.said)
         with ThreadPoolExecutor(4) as threads:
             answers = [threads.submit(server.post, "/v1/translate", json=asked) for _ in range(4)]
             time.sleep(0.1)

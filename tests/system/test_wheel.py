@@ -1,6 +1,5 @@
 """The wheel and the source archive, as they are given away: in an empty environment, in an empty folder."""
 
-import contextlib
 import json
 import os
 import re
@@ -63,11 +62,11 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
         try:
             address = next(match[0] for line in server.stderr if (match := re.search(r"http://localhost:\d+", line)))
             while True:  # the address is told before the models are loaded
-                with (
-                    contextlib.suppress(urllib.error.HTTPError),
-                    urllib.request.urlopen(f"{address}/readyz", timeout=60),
-                ):
+                try:
+                    urllib.request.urlopen(f"{address}/ready", timeout=60).close()
                     break
+                except urllib.error.HTTPError as error:
+                    assert error.code == 503
                 time.sleep(0.2)
             body = json.dumps({"q": "ich möchte ein bier", "source": "de", "target": "en"}).encode()
             request = urllib.request.Request(f"{address}/translate", body, {"Content-Type": "application/json"})
