@@ -85,7 +85,7 @@ assert not x.reshape(1, 2, 6, 2).equal(x.unflatten(-1, (2, 2)).transpose(1, 2))
 # ## The same as PyTorch's
 #
 # `torch.nn.MultiheadAttention` with the same weights gives the same output and the same maps: a test of everything at
-# once (heads, scale, mask, softmax). Its mask has the other convention, True = hidden; chapter 3 shows the trap.
+# once (heads, scale, mask, softmax). Its mask has the other convention, True = hidden; chapter 5 shows the trap.
 #
 # > code: learn/selftests.py: attention_is_pytorchs
 

@@ -2,7 +2,7 @@
 # # 14. Three uses of the same blocks (三种用途)
 #
 # The encoder alone classifies; the decoder alone writes; with a task of filling gaps an encoder learns from plain text.
-# All are built of the layers of chapters 6 to 10.
+# All are built of the layers of chapters 4 to 10.
 #
 # ## A decoder alone: a language model (语言模型)
 #

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 GRADED_BY_TRAINING = [one for number in CHAPTERS for one in exercises_of(number) if one.grade is not None]
 
 
-LONG = {1, 4, 6, 8, 9, 10, 11, 12, 13, 14}
+LONG = {1, 3, 4, 8, 9, 10, 11, 12, 13, 14}
 """Chapters that train for a quarter of a minute and more: in `make test-all`."""
 
 

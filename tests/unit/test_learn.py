@@ -30,8 +30,8 @@ def learn(*arguments: str) -> tuple[int, str]:
     return code, found.stdout + (str(found.exception) if found.exception else "")
 
 
-def test_there_are_fourteen_chapters_and_thirty_bugs() -> None:
-    assert [chapter.number for chapter in chapters()] == list(range(1, 15))
+def test_there_are_fifteen_chapters_and_thirty_bugs() -> None:
+    assert [chapter.number for chapter in chapters()] == list(range(15))
     assert len(BUGS) >= 30
     assert [bug.name for bug in BUGS] == list(WORDS)
 
@@ -54,7 +54,7 @@ def test_the_chapter_on_attention_has_the_rows_that_were_measured() -> None:
     rows = {
         words: (plain, dot) for words, plain, dot in re.findall(r"\| ([\w -]+) \| \d+ \| (\S+) \| (\S+) \|", measured)
     }
-    text = (ROOT / "docs/book/06_attention.py").read_text(encoding="utf-8")
+    text = (ROOT / "docs/book/04_attention.py").read_text(encoding="utf-8")
     shown = re.findall(r"# \| (\d[\w -]+) \| (\S+) \| (\S+) \|", text)
     assert len(shown) == 3
     assert all(rows[words] == (plain, dot) for words, plain, dot in shown)
@@ -66,7 +66,7 @@ def test_the_chapter_on_attention_has_the_rows_that_were_measured() -> None:
     assert all(float(dot) > float(plain) for plain, dot in rows.values())
 
 
-OTHERS = (1, 5, 6, 12)
+OTHERS = (0, 1, 4, 6, 12)
 """Chapters whose sources are named by another change."""
 
 
@@ -134,33 +134,33 @@ def test_the_page_of_symptoms_is_what_the_bugs_say() -> None:
 
 def test_a_learner_opens_answers_and_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    code, said = learn("3")
+    code, said = learn("5")
     assert code == 0
-    assert said.split() == ["03_batches_and_masks.ipynb", "answers03.py"]
-    assert json.loads(Path("03_batches_and_masks.ipynb").read_text(encoding="utf-8"))["nbformat"] == 4
-    code, said = learn("check", "3")
+    assert said.split() == ["05_batches_and_masks.ipynb", "answers05.py"]
+    assert json.loads(Path("05_batches_and_masks.ipynb").read_text(encoding="utf-8"))["nbformat"] == 4
+    code, said = learn("check", "5")
     assert code == 1
     assert said.count("not written yet") == 4
-    answers = Path("answers03.py")
+    answers = Path("answers05.py")
     text = answers.read_text(encoding="utf-8")
     first, _, rest = text.partition("    raise NotImplementedError\n")
     answers.write_text(f"{first}    return torch.arange(width) < lengths[:, None]\n{rest}", encoding="utf-8")
-    code, said = learn("check", "3")
+    code, said = learn("check", "5")
     assert "sequence_mask: right\n" in said
     answers.write_text(f"{first}    return torch.arange(width) <= lengths[:, None]\n{rest}", encoding="utf-8")
-    assert "positions count from 0" in learn("check", "3")[1]
+    assert "positions count from 0" in learn("check", "5")[1]
     code, said = learn()
     assert code == 0
     assert "exercises 1 of 4" in said
-    assert learn("3")[0] == 0  # nothing is overwritten
+    assert learn("5")[0] == 0  # nothing is overwritten
     assert "<=" in answers.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("99",), "there are chapters 1 to 14, and no chapter 99"),
-        (("check", "3"), "answers03.py is not in this folder"),
+        (("99",), "there are chapters 0 to 14, and no chapter 99"),
+        (("check", "5"), "answers05.py is not in this folder"),
         (("bug", "999"), "no bug 999"),
         (("bug", "8", "--check"), "bug08.py is not in this folder"),
         (("bug", "8", "--name", "z"), "--name is one of a, b, c, d"),
@@ -175,8 +175,8 @@ def test_a_mistake_is_one_line(
 
 def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("answers03.py").write_text("def sequence_mask(:\n", encoding="utf-8")
-    assert "answers03.py:1: SyntaxError" in learn("check", "3")[1]
+    Path("answers05.py").write_text("def sequence_mask(:\n", encoding="utf-8")
+    assert "answers05.py:1: SyntaxError" in learn("check", "5")[1]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -232,6 +232,6 @@ def test_a_check_runs_with_its_chapter_and_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_notebook_is_one_that_jupyter_reads() -> None:
-    whole = json.loads(notebook(chapters()[0]))
+    whole = json.loads(notebook(chapters()[1]))
     assert {cell["cell_type"] for cell in whole["cells"]} == {"markdown", "code"}
     assert len({cell["id"] for cell in whole["cells"]}) == len(whole["cells"])

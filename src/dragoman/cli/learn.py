@@ -1,4 +1,4 @@
-"""Learn how it all works: fourteen chapters that run, exercises that grade themselves, bugs to hunt.
+"""Learn how it all works: fifteen chapters that run, exercises that grade themselves, bugs to hunt.
 
 Example: dragoman learn 3
 """
@@ -17,8 +17,9 @@ from dragoman.formats.paragraphs import display_width
 from dragoman.learn import lesson
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
 from dragoman.learn.bugs import BUGS
-from dragoman.learn.chapter import Cell, chapters, notebook, run
+from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
 from dragoman.learn.exercises import exercises_of
+from dragoman.learn.language import use_language
 from dragoman.progress import say
 from dragoman.runs.atomic_io import replace_text
 
@@ -59,15 +60,17 @@ def list_chapters() -> None:
 def open_chapter(
     number: Number,
     run: Annotated[bool, typer.Option("--run", help="Run it here, a cell at a time.")] = False,
+    lang: Annotated[str, typer.Option("--lang", help="The language of the text: en or zh.")] = "en",
 ) -> None:
     """Write a chapter's notebook and its exercises into this folder; without Jupyter run it here, a cell at a time.
 
     Example: dragoman learn 3
     """
-    chapter = _chapter(number)
+    use_language(lang)
+    chapter = _chapter(number).in_language(lang)
     answers = write_answers(number)
     has_jupyter = any(importlib.util.find_spec(name) for name in ("notebook", "jupyterlab", "ipykernel"))
-    path = Path(f"{chapter.name}.ipynb")
+    path = Path(notebook_name(chapter, lang))
     if not path.exists():
         replace_text(path, notebook(chapter))
     typer.echo(path)
@@ -152,7 +155,7 @@ def _show_bug(number: int) -> None:
 def _chapter(number: int) -> Any:
     by_number = {chapter.number: chapter for chapter in chapters()}
     if number not in by_number:
-        raise Error.UNKNOWN_NAME(f"there are chapters 1 to {max(by_number)}, and no chapter {number}")
+        raise Error.UNKNOWN_NAME(f"there are chapters 0 to {max(by_number)}, and no chapter {number}")
     return by_number[number]
 
 

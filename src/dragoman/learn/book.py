@@ -29,7 +29,8 @@ from pygments.lexers import PythonLexer
 
 import dragoman
 from dragoman.analysis import fonts
-from dragoman.learn.chapter import Cell, Chapter, Output, chapters, notebook, run
+from dragoman.learn.chapter import Cell, Chapter, Output, chapters, notebook, notebook_name, run
+from dragoman.learn.language import LANGUAGES
 from dragoman.progress import say
 
 SOURCE = Path(dragoman.__file__).parent
@@ -85,7 +86,7 @@ def markdown(text: str) -> str:
 def cell_html(cell: Cell, output: Output) -> str:
     """A cell and what it gave."""
     if not cell.is_code:
-        return f'<section class="text">{markdown(cell.text)}</section>'
+        return f'<section class="text" lang="{cell.language}">{markdown(cell.text)}</section>'
     parts = [highlighted(cell.text)]
     if output.text:
         parts.append(f'<pre class="output">{html.escape(output.text)}</pre>')
@@ -95,17 +96,28 @@ def cell_html(cell: Cell, output: Output) -> str:
     return f'<section class="code">{"".join(parts)}</section>'
 
 
+def body_html(done: list[tuple[Cell, Output]]) -> str:
+    """The cells of a chapter; a text stands beside the same text in Chinese."""
+    parts: list[str] = []
+    for cell, output in done:
+        if cell.is_check:
+            continue
+        html_of_cell = cell_html(cell, output)
+        if not cell.is_code and cell.language == "zh":
+            parts[-1] = f'<div class="pair">{parts[-1]}{html_of_cell}</div>'
+        else:
+            parts.append(html_of_cell)
+    return "".join(parts)
+
+
 def page(chapter: Chapter | None, body: str, every: list[Chapter]) -> str:
     """A whole page; without a chapter it is the table of contents."""
     loader = jinja2.PackageLoader("dragoman.learn", ".")
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("book.html.j2")
-    names = "".join(one.title for one in every)
-    font = fonts.embedded(f"{body}{names}")  # Chinese, where the extra `cjk` is installed
-    embedded = "" if font is None else base64.b64encode(font).decode()
     radicals = base64.b64encode(fonts.radicals()).decode() if "<msqrt" in body else ""
-    return template.render(
-        chapter=chapter, body=body, chapters=every, styles=styles(), font=embedded, radicals=radicals
-    )
+    values = {"chapter": chapter, "body": body, "chapters": every, "styles": styles(), "radicals": radicals}
+    font = fonts.embedded(template.render(**values, font=""))  # Chinese, where the extra `cjk` is installed
+    return template.render(**values, font="" if font is None else base64.b64encode(font).decode())
 
 
 def build_chapter(number: int, folder: Path) -> None:
@@ -113,9 +125,11 @@ def build_chapter(number: int, folder: Path) -> None:
     every = chapters()
     chapter = next(one for one in every if one.number == number)
     done = list(run(chapter))
-    body = "".join(cell_html(cell, output) for cell, output in done if not cell.is_check)
-    (folder / f"{chapter.name}.html").write_text(page(chapter, body, every), encoding="utf-8")
-    (folder / f"{chapter.name}.ipynb").write_text(notebook(chapter, [output for _, output in done]), encoding="utf-8")
+    (folder / f"{chapter.name}.html").write_text(page(chapter, body_html(done), every), encoding="utf-8")
+    for language in LANGUAGES:
+        outputs = [output for cell, output in done if cell.is_for(language)]
+        path = folder / notebook_name(chapter, language)
+        path.write_text(notebook(chapter.in_language(language), outputs), encoding="utf-8")
 
 
 def build(folder: Path, numbers: list[int]) -> int:
@@ -133,8 +147,7 @@ def build(folder: Path, numbers: list[int]) -> int:
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         failed = sum(pool.map(one, numbers))
-    items = "".join(f'<li><a href="{c.name}.html">{html.escape(c.title)}</a></li>' for c in every)
-    (folder / "index.html").write_text(page(None, f"<ol>{items}</ol>", every), encoding="utf-8")
+    (folder / "index.html").write_text(page(None, "", every), encoding="utf-8")
     say(f"{folder / 'index.html'}: {len(numbers) - failed} chapters, {failed} failed")
     return failed
 

@@ -1,7 +1,8 @@
 """Chapters: files in jupytext's percent format, taken apart into cells, run, and written as notebooks.
 
-A cell begins with `# %%`, text with `# %% [markdown]`. A cell `# %% [check]` asserts what the text says about the
-outputs before it: it runs with the chapter, and is not shown. `show` puts a figure on the screen of whoever reads: into
+A cell begins with `# %%`, text with `# %% [markdown]`. Each cell of text is followed by the same text in Chinese,
+`# %% [markdown] lang="zh"`. A cell `# %% [check]` asserts what the text says about the outputs before it: it runs with
+the chapter, and is not shown. `show` puts a figure on the screen of whoever reads: into
 a notebook, a page, or a file beside a terminal.
 """
 
@@ -13,7 +14,7 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,12 @@ class Cell:
     is_code: bool
     is_check: bool = False
     """True for code that asserts sentences of the chapter, and that no reader sees."""
+    language: str = "en"
+    """"en" or "zh" for text; without meaning for code."""
+
+    def is_for(self, language: str) -> bool:
+        """True for code, and for text in this language."""
+        return self.is_code or self.language == language
 
 
 class Drawing(NamedTuple):
@@ -58,8 +65,25 @@ class Chapter:
 
     @property
     def title(self) -> str:
+        """Its English heading, without `#` and number."""
+        return self.title_in("en")
+
+    def title_in(self, language: str) -> str:
         """Its heading, without `#` and number."""
-        return re.sub(r"^#\s*\d+\.\s*", "", self.cells[0].text.splitlines()[0])
+        return re.sub(r"^#\s*\d+\.\s*", "", self._first_text(language).splitlines()[0])
+
+    def question(self, language: str) -> str:
+        """The question that it answers: the first line in italics after the heading; empty if there is none."""
+        line = re.search(r"^\*([^*\n]+)\*$", self._first_text(language), re.MULTILINE)
+        return line[1] if line else ""
+
+    def _first_text(self, language: str) -> str:
+        texts = [cell.text for cell in self.cells if not cell.is_code and cell.language == language]
+        return texts[0] if texts else self.cells[0].text
+
+    def in_language(self, language: str) -> "Chapter":
+        """The chapter for readers of one language."""
+        return replace(self, cells=[cell for cell in self.cells if cell.is_for(language)])
 
     @property
     def name(self) -> str:
@@ -78,7 +102,8 @@ def read_chapter(path: Path) -> Chapter:
         head, _, body = part.partition("\n")
         is_code = "[markdown]" not in head
         text = body if is_code else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
-        cells.append(Cell(text.strip("\n"), is_code, "[check]" in head))
+        language = "zh" if 'lang="zh"' in head else "en"
+        cells.append(Cell(text.strip("\n"), is_code, "[check]" in head, language))
     return Chapter(int(path.stem[:2]), path, cells)
 
 
@@ -139,6 +164,10 @@ def _execute(source: str, name: str, space: dict[str, Any]) -> None:
     exec(compile(tree, name, "exec"), space)
     if last is not None:
         exec(compile(ast.Interactive([last]), name, "single"), space)
+
+
+def notebook_name(chapter: Chapter, language: str) -> str:
+    return f"{chapter.name}.ipynb" if language == "en" else f"{chapter.name}.{language}.ipynb"
 
 
 def notebook(chapter: Chapter, outputs: list[Output] | None = None) -> str:

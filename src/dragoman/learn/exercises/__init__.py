@@ -4,7 +4,7 @@ from importlib import import_module
 
 from dragoman.learn.exercise import Exercise
 
-CHAPTERS = range(1, 15)
+CHAPTERS = range(15)
 
 
 def exercises_of(chapter: int) -> list[Exercise]:

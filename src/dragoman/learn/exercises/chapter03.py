@@ -1,6 +1,4 @@
-"""Chapter 3: batches and masks."""
-
-import random
+"""Chapter 3: the LSTM encoder and decoder."""
 
 import torch
 from torch import Tensor
@@ -8,41 +6,38 @@ from torch import Tensor
 from dragoman.learn.exercise import Exercise
 
 
-def sequence_mask(lengths: Tensor, width: int) -> Tensor:
-    """Make the mask of padded rows, (batch, width): True at the first `lengths[row]` positions of each row."""
-    return torch.arange(width) < lengths[:, None]
+def lstm_step(x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute one step of an LSTM: the new (h, c).
 
-
-def joint_mask(real: Tensor) -> Tensor:
-    """Make the mask of a decoder's self-attention, (batch, 1, query, key), of `real`, (batch, len), True at real tokens.
-
-    True: this query may attend to this key. A query sees the real tokens at its own position and before, nothing after.
+    The gates stand below each other in `w_ih` (4 d_state, d_input), `w_hh` (4 d_state, d_state) and `b`: input, forget,
+    candidate, output. x is (batch, d_input), h and c are (batch, d_state).
     """
-    length = real.size(1)
-    past = torch.ones(length, length, dtype=torch.bool).tril()
-    return real[:, None, None, :] & past
+    i, f, g, o = (x @ w_ih.T + h @ w_hh.T + b).chunk(4, dim=-1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
 
 
-def to_other_convention(mask: Tensor) -> Tensor:
-    """Convert a mask of ours, (batch, 1, query, key), True = may be attended to, to that of an additive mask.
+def init_state(forward: Tensor, backward: Tensor) -> Tensor:
+    """Join the last states of a bidirectional encoder, (layers, batch, d) each, to a decoder's first: (layers, batch, 2 d).
 
-    There, 0.0 is added to scores that may be seen and minus infinity to the others: scores + mask, then softmax.
+    Of each layer and sentence, the forward direction's numbers come first.
     """
-    return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+    return torch.cat([forward, backward], dim=-1)
 
 
-def masked_softmax(scores: Tensor, real: Tensor) -> Tensor:
-    """Softmax over the keys that are real: `scores` is (batch, query, key), `real` (batch, key), True at real keys."""
-    return scores.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=-1)
+def last_states(hidden: Tensor, lengths: Tensor) -> Tensor:
+    """Take the state after each sentence's last real token: `hidden` is (batch, len, d), the result (batch, d)."""
+    return hidden[torch.arange(len(hidden)), lengths - 1]
 
 
-def draw_real(rng: random.Random) -> tuple[Tensor]:
-    return (torch.arange(5) < torch.tensor([rng.randrange(2, 5), 5, 3])[:, None],)
-
+LSTM_SHAPES = ((3, 5), (3, 4), (3, 4), (16, 5), (16, 4), (16,))
 
 EXERCISES = [
-    Exercise(3, sequence_mask, lambda rng: (torch.tensor([rng.randrange(1, 7), 7, rng.randrange(1, 5), 0]), 7)),
-    Exercise(3, joint_mask, draw_real),
-    Exercise(3, to_other_convention, lambda rng: (joint_mask(*draw_real(rng)),)),
-    Exercise(3, masked_softmax, lambda rng: (torch.randn(3, 5, 5) * 2, *draw_real(rng))),
+    Exercise(3, lstm_step, lambda rng: tuple(torch.randn(*shape) for shape in LSTM_SHAPES)),
+    Exercise(3, init_state, lambda rng: (torch.randn(2, 3, 4), torch.randn(2, 3, 4))),
+    Exercise(
+        3,
+        last_states,
+        lambda rng: (torch.randn(4, 6, 3), torch.tensor([6, rng.randrange(1, 6), rng.randrange(1, 4), 2])),
+    ),
 ]

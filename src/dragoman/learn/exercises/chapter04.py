@@ -1,4 +1,6 @@
-"""Chapter 4: the LSTM encoder and decoder."""
+"""Chapter 4: attention."""
+
+import random
 
 import torch
 from torch import Tensor
@@ -6,38 +8,36 @@ from torch import Tensor
 from dragoman.learn.exercise import Exercise
 
 
-def lstm_step(x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute one step of an LSTM: the new (h, c).
+def additive_scores(query: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """Compute the scores v . tanh(W s + U h) of each state s of the decoder with each position h of the encoder.
 
-    The gates stand below each other in `w_ih` (4 d_state, d_input), `w_hh` (4 d_state, d_state) and `b`: input, forget,
-    candidate, output. x is (batch, d_input), h and c are (batch, d_state).
+    `query` is (batch, queries, d), `keys` (batch, len, d), `w` and `u` (d, d) as in y = W x, `v` (d); the result is
+    (batch, queries, len).
     """
-    i, f, g, o = (x @ w_ih.T + h @ w_hh.T + b).chunk(4, dim=-1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
+    hidden = (query @ w.T)[:, :, None] + (keys @ u.T)[:, None]
+    return hidden.tanh() @ v
 
 
-def init_state(forward: Tensor, backward: Tensor) -> Tensor:
-    """Join the last states of a bidirectional encoder, (layers, batch, d) each, to a decoder's first: (layers, batch, 2 d).
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute softmax(Q K^T / sqrt(d)) V: (the context, the weights).
 
-    Of each layer and sentence, the forward direction's numbers come first.
+    Q is (batch, queries, d), K (batch, keys, d), V (batch, keys, d_value), `mask` (batch, queries, keys), True where a
+    query may look.
     """
-    return torch.cat([forward, backward], dim=-1)
+    scores = query @ key.transpose(-2, -1) / query.size(-1) ** 0.5
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    return weights @ value, weights
 
 
-def last_states(hidden: Tensor, lengths: Tensor) -> Tensor:
-    """Take the state after each sentence's last real token: `hidden` is (batch, len, d), the result (batch, d)."""
-    return hidden[torch.arange(len(hidden)), lengths - 1]
+def draw_attention(rng: random.Random) -> tuple[Tensor, ...]:
+    mask = torch.rand(2, 5, 5) < 0.7
+    mask[..., 0] = True
+    return torch.randn(2, 5, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 3), mask
 
 
-LSTM_SHAPES = ((3, 5), (3, 4), (3, 4), (16, 5), (16, 4), (16,))
+ADDITIVE_SHAPES = ((2, 3, 4), (2, 5, 4), (4, 4), (4, 4), (4,))
 
 EXERCISES = [
-    Exercise(4, lstm_step, lambda rng: tuple(torch.randn(*shape) for shape in LSTM_SHAPES)),
-    Exercise(4, init_state, lambda rng: (torch.randn(2, 3, 4), torch.randn(2, 3, 4))),
-    Exercise(
-        4,
-        last_states,
-        lambda rng: (torch.randn(4, 6, 3), torch.tensor([6, rng.randrange(1, 6), rng.randrange(1, 4), 2])),
-    ),
+    Exercise(4, additive_scores, lambda rng: tuple(torch.randn(*shape) for shape in ADDITIVE_SHAPES)),
+    Exercise(4, attention, draw_attention),
 ]

@@ -1,6 +1,7 @@
-"""Chapter 6: attention."""
+"""Chapter 6: the masked loss."""
 
 import random
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,36 +9,27 @@ from torch import Tensor
 from dragoman.learn.exercise import Exercise
 
 
-def additive_scores(query: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """Compute the scores v . tanh(W s + U h) of each state s of the decoder with each position h of the encoder.
+def masked_cross_entropy(logits: Tensor, targets: Tensor, real: Tensor) -> Tensor:
+    """Compute the mean loss of the real tokens, in nats: one number.
 
-    `query` is (batch, queries, d), `keys` (batch, len, d), `w` and `u` (d, d) as in y = W x, `v` (d); the result is
-    (batch, queries, len).
+    `logits` is (batch, len, vocab), `targets` and `real`, True at real tokens, are (batch, len).
     """
-    hidden = (query @ w.T)[:, :, None] + (keys @ u.T)[:, None]
-    return hidden.tanh() @ v
+    log_probs = logits.log_softmax(dim=-1)
+    losses = -log_probs.gather(-1, targets[..., None])[..., 0]
+    return losses[real].sum() / real.sum()
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute softmax(Q K^T / sqrt(d)) V: (the context, the weights).
-
-    Q is (batch, queries, d), K (batch, keys, d), V (batch, keys, d_value), `mask` (batch, queries, keys), True where a
-    query may look.
-    """
-    scores = query @ key.transpose(-2, -1) / query.size(-1) ** 0.5
-    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
-    return weights @ value, weights
+def perplexity(losses: Tensor, real: Tensor) -> Tensor:
+    """Compute the perplexity of a batch from each token's loss in nats, (batch, len): e to the mean of the real ones."""
+    return losses[real].mean().exp()
 
 
-def draw_attention(rng: random.Random) -> tuple[Tensor, ...]:
-    mask = torch.rand(2, 5, 5) < 0.7
-    mask[..., 0] = True
-    return torch.randn(2, 5, 8), torch.randn(2, 5, 8), torch.randn(2, 5, 3), mask
+def draw(rng: random.Random) -> tuple[Any, ...]:
+    real = torch.arange(5) < torch.tensor([5, rng.randrange(1, 5), 2])[:, None]
+    return torch.randn(3, 5, 7) * 2, torch.randint(1, 7, (3, 5)).masked_fill(~real, 0), real
 
-
-ADDITIVE_SHAPES = ((2, 3, 4), (2, 5, 4), (4, 4), (4, 4), (4,))
 
 EXERCISES = [
-    Exercise(6, additive_scores, lambda rng: tuple(torch.randn(*shape) for shape in ADDITIVE_SHAPES)),
-    Exercise(6, attention, draw_attention),
+    Exercise(6, masked_cross_entropy, draw),
+    Exercise(6, perplexity, lambda rng: (torch.rand(3, 5) * 4, draw(rng)[2])),
 ]

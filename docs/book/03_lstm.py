@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 4. LSTM, encoder and decoder (编码器与解码器)
+# # 3. LSTM, encoder and decoder (编码器与解码器)
 #
 # Before attention there was one vector: an encoder reads the source word by word into a state, and a decoder writes
 # the target out of that state (Sutskever, Vinyals and Le 2014). This chapter follows what the state holds.
@@ -136,4 +136,4 @@ assert right["none"] < right["additive"]
 #
 # ## Exercises and bugs
 #
-# `dragoman learn check 4`: `lstm_step`, `init_state`, `last_states`. Bugs 11 (padding is read), 12 (the state is lost), 13 (the cell forgets).
+# `dragoman learn check 3`: `lstm_step`, `init_state`, `last_states`. Bugs 11 (padding is read), 12 (the state is lost), 13 (the cell forgets).

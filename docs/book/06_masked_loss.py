@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 5. The masked loss (带掩码的损失)
+# # 6. The masked loss (带掩码的损失)
 #
 # The loss of a token is $-\log p$ of the right one. The loss of a batch is the mean over **real** tokens. Three
 # mistakes are made again and again: padding is counted, it is divided by the wrong number, softmax is applied twice.
@@ -169,4 +169,4 @@ assert abs(math.exp(math.log(V)) - V) < 1e-9
 # %% [markdown]
 # ## Exercises and bugs
 #
-# `dragoman learn check 5`: `masked_cross_entropy`, `perplexity`. Bugs 4, 5 (divided by what?) and 14 (softmax twice).
+# `dragoman learn check 6`: `masked_cross_entropy`, `perplexity`. Bugs 4, 5 (divided by what?) and 14 (softmax twice).

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 3. Batches and masks (批次与掩码)
+# # 5. Batches and masks (批次与掩码)
 #
 # Sentences of different lengths are computed together: short ones are padded (填充). A mask (掩码) says what is real.
 # More code goes wrong here than anywhere else, and silently: shapes fit, the loss falls, translations are worse.
@@ -179,7 +179,7 @@ assert torch.allclose(torch.zeros(5, 5).masked_fill(~wrong, -1e9).softmax(-1)[3:
 # ## No padding mask in our decoder
 #
 # Dragoman's decoder uses the causal mask alone. Padding stands at the end of a target, so no real position can see it:
-# everything before it is real. What padded positions compute is not in the loss (chapter 5).
+# everything before it is real. What padded positions compute is not in the loss (chapter 6).
 #
 # > code: models/transformer.py: Transformer.decode
 #
@@ -206,5 +206,5 @@ assert change < 1e-4
 #
 # ## Exercises and bugs
 #
-# `dragoman learn check 3`: `sequence_mask`, `joint_mask`, `to_other_convention`, `masked_softmax`.
+# `dragoman learn check 5`: `sequence_mask`, `joint_mask`, `to_other_convention`, `masked_softmax`.
 # Bugs of this chapter: 6 (padding hides rows), 7 and 9 (the causal mask), 10 (padding is visible).

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 6. Attention (注意力)
+# # 4. Attention (注意力)
 #
 # Instead of one vector for a whole sentence, the decoder looks at all positions of the source before each word: a mean
 # of their vectors, weighted by how well each fits its state (Bahdanau et al. 2015).
@@ -109,7 +109,7 @@ assert sum(abs(a - b) <= 1 for a, b in zip(looks_at, right_places, strict=True))
 # %% [markdown]
 # ## Two masks that are not the same: 0 and minus infinity
 #
-# Chapter 3 showed that a score of 0 leaks. `masked_softmax` of d2l sets -1e6, the Annotated Transformer -1e9, Dragoman
+# Chapter 5 showed that a score of 0 leaks. `masked_softmax` of d2l sets -1e6, the Annotated Transformer -1e9, Dragoman
 # $-\infty$: in float32 and in bfloat16 all three give exactly 0 after the softmax. In float16 the largest number is
 # 65,504: there `masked_fill` with -1e6 or -1e9 stops with an error, and $-\infty$ works.
 
@@ -199,4 +199,4 @@ assert shares["no attention"][-1] < shares["no attention"][-2] < shares["no atte
 #
 # ## Exercises and bugs
 #
-# `dragoman learn check 6`: `additive_scores`, `attention`. Bugs 15 (no tanh), 16 (softmax over queries), 17 (masked with 0).
+# `dragoman learn check 4`: `additive_scores`, `attention`. Bugs 15 (no tanh), 16 (softmax over queries), 17 (masked with 0).
