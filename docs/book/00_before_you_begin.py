@@ -1,14 +1,206 @@
 # %% [markdown]
 # # 0. Before you begin (开始之前)
 #
-# *What does one need to know, and where does the road lead?*
+# *What do you need to know, and where does the road lead?*
 #
-# The book goes from one sentence to a translator that is measured on texts that it has never seen. It needs Python, and
-# the multiplication of matrices.
+# Time: about 30 minutes to read and try; the cells run in 2 seconds on one core.
+# You need nothing from other chapters.
+#
+# ## For whom
+#
+# This book is for people who want to understand neural machine translation by running it. You have written functions
+# in Python. You know what a matrix product and a derivative are. You need not know a neural network yet.
+#
+# The book begins with one sentence, "ich möchte ein bier", and its translation, "i want a beer". It ends with a
+# translator that is measured on sentences that it has never seen. On the way you write a Transformer of your own, a
+# piece in a chapter. All code of the chapters runs, and the code behind it is Dragoman's own: the toolkit that this book
+# belongs to. No text says more about an output than the output shows: each such sentence is checked when the book is
+# built.
 
 # %% [markdown] lang="zh"
 # # 0. 开始之前
 #
-# *需要先知道什么？这条路通向哪里？*
+# *你需要先知道什么？这条路通向哪里？*
 #
-# 本书从一个句子讲到一个翻译系统，它的质量在从未见过的文本上测量。需要会 Python，也需要懂矩阵乘法。
+# 时间：阅读和尝试大约 30 分钟；在一个核上运行各单元格需要 2 秒。
+# 不需要其他章的知识。
+#
+# ## 写给谁
+#
+# 本书写给想通过亲手运行来理解神经机器翻译的人。你用 Python 写过函数，知道什么是矩阵乘法，什么是导数。
+# 不需要预先了解神经网络。
+#
+# 本书从一个句子“ich möchte ein bier”和它的译文“i want a beer”开始，最后得到一个翻译系统，它的质量在从未见过的句子上测量。
+# 一路上你会写出自己的 Transformer，每章写一块。各章的代码全部可以运行，背后的代码就是 Dragoman 自己的代码，本书就属于这个工具包。
+# 关于输出，书中说的不会多于输出所显示的：每一句这样的话，都在生成本书时检验过。
+
+# %% [markdown]
+# ## The PyTorch that suffices
+#
+# Some twenty lines are enough for the whole book. Run them, change them, and guess each output before you look.
+#
+# ### Tensors, broadcasting, products
+#
+# A *tensor* is a table of numbers with a *shape*. A matrix of three rows and two columns has the shape (3, 2).
+# *Broadcasting* repeats the smaller of two tensors until the shapes fit: a row is added to each row. `@` is the
+# matrix product, and `.T` is the transpose.
+
+# %% [markdown] lang="zh"
+# ## 够用的 PyTorch
+#
+# 二十来行代码就够读完全书。请运行它们，修改它们，并在看输出之前先猜一猜。
+#
+# ### 张量、广播、乘积
+#
+# *张量*是一张数表，它有*形状*。三行两列的矩阵，形状是 (3, 2)。
+# *广播*把两个张量中较小的一个重复，直到形状相配：一行会加到每一行上。`@` 是矩阵乘法，`.T` 是转置。
+
+# %%
+import torch
+
+x = torch.tensor([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]])
+print(x.shape)
+print(x + torch.tensor([10.0, 20.0]))  # broadcasting: the row is added to each row
+print(x.T.shape, (x @ x.T).shape)  # (3, 2) @ (2, 3) gives (3, 3)
+print(x @ x.T)  # at [i, j]: the dot product of rows i and j
+
+# %% [markdown]
+# ### Softmax, and what it must not see
+#
+# The *softmax* makes weights of any scores. All weights are positive, and their sum is 1:
+#
+# $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
+#
+# `masked_fill` writes a number wherever a condition is true. A score of minus infinity gets the weight 0, because
+# $e^{-\infty} = 0$. You will meet these three lines in every attention of the book.
+
+# %% [markdown] lang="zh"
+# ### softmax，以及它不该看见的东西
+#
+# *softmax* 把任意的得分变成权重。所有权重都是正数，它们的和是 1：
+#
+# $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
+#
+# `masked_fill` 在条件为真的地方写入一个数。得分为负无穷时，权重是 0，因为 $e^{-\infty} = 0$。
+# 在本书的每一个注意力里，你都会再见到这三行。
+
+# %%
+scores = torch.tensor([2.0, 1.0, 3.0])
+may_be_seen = torch.tensor([True, True, False])
+print(scores.softmax(dim=-1))
+hidden = scores.masked_fill(~may_be_seen, -torch.inf)  # ~ turns True into False
+print(hidden.softmax(dim=-1), "sum", hidden.softmax(dim=-1).sum())
+
+# %% [check]
+assert x.shape == (3, 2)
+assert (x @ x.T)[0, 1] == 1 * 3 + 2 * 1
+assert torch.equal((x + torch.tensor([10.0, 20.0]))[2], torch.tensor([10.0, 22.0]))
+assert (scores.softmax(-1) > 0).all()
+assert torch.allclose(hidden.softmax(-1).sum(), torch.tensor(1.0))
+assert hidden.softmax(-1)[2] == 0
+
+# %% [markdown]
+# ### A gradient, and a step of an optimizer
+#
+# A network learns by small steps. The *loss* says how wrong it is. The *gradient* says how the loss changes with each
+# *parameter*; `backward` computes it. The *optimizer* moves each parameter a little against its gradient. Here two
+# parameters learn that the right answer is "once the first number plus twice the second".
+
+# %% [markdown] lang="zh"
+# ### 梯度，以及优化器的一步
+#
+# 网络靠小步学习。*损失*说明它错了多少。*梯度*说明损失怎样随每个*参数*变化，`backward` 负责计算它。
+# *优化器*让每个参数逆着自己的梯度移动一点。这里有两个参数，要学会正确答案是“第一个数加上第二个数的两倍”。
+
+# %%
+right = torch.tensor([5.0, 5.0, 4.0])
+weight = torch.zeros(2, requires_grad=True)
+optimizer = torch.optim.Adam([weight], lr=0.1)
+for step in range(301):
+    loss = ((x @ weight - right) ** 2).mean()
+    optimizer.zero_grad()  # forget the gradient of the step before
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        print(f"step {step:3}  loss {loss.item():8.4f}  weight {weight.detach()}")
+
+# %% [check]
+assert torch.allclose(weight, torch.tensor([1.0, 2.0]), atol=0.05), weight
+
+# %% [markdown]
+# That is all. Layers such as `torch.nn.Linear` are the same products with parameters inside.
+#
+# ## A map of the whole
+#
+# The picture shows the way of a sentence through the toolkit. The numbers are chapters.
+
+# %% [markdown] lang="zh"
+# 就是这些。`torch.nn.Linear` 之类的层，也是同样的乘积，只是参数放在里面。
+#
+# ## 全书地图
+#
+# 下图是一个句子在工具包中走过的路。数字是章号。
+
+# %%
+from dragoman.analysis.figure import INK, MUTED, TRAIN, VALID, new_figure
+from dragoman.learn.chapter import chapters, show
+
+figure = new_figure(8.2, 4.3, "From a sentence to a measured translator")
+axes = figure.subplots()
+axes.axis("off")
+axes.set(xlim=(0, 10), ylim=(0, 5))
+places = {  # name: (x, y, chapters)
+    "text\n文本": (1, 4, ""),
+    "ids\n编号": (3, 4, "2"),
+    "batches, masks\n批次与掩码": (5.2, 4, "5"),
+    "encoder, decoder\n编码器与解码器": (8, 4, "3, 4, 7 to 10"),
+    "loss\n损失": (8, 2.3, "1, 6"),
+    "training\n训练": (5.2, 2.3, "11"),
+    "search\n搜索": (5.2, 0.7, "12"),
+    "BLEU": (3, 0.7, "13"),
+    "other uses\n其他用途": (1, 2.3, "14"),
+}
+for name, (left, top, numbers) in places.items():
+    box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": TRAIN}
+    axes.text(left, top, name, ha="center", va="center", color=INK, bbox=box, zorder=2)
+    axes.text(left, top + 0.48, numbers, ha="center", color=VALID, weight="bold")
+ends = [((1, 4), (3, 4)), ((3, 4), (5.2, 4)), ((5.2, 4), (8, 4)), ((8, 4), (8, 2.3)),
+        ((8, 2.3), (5.2, 2.3)), ((5.2, 2.3), (7.6, 3.8)), ((9.4, 3.8), (5.2, 0.7)),
+        ((5.2, 0.7), (3, 0.7)), ((5.2, 2.3), (1, 2.3))]  # fmt: skip
+for start, end in ends:
+    arrow = {"arrowstyle": "-|>", "color": MUTED, "shrinkA": 34, "shrinkB": 34}
+    axes.annotate("", end, start, arrowprops=arrow, zorder=1)
+show(
+    figure,
+    "map",
+    "A map with arrows: text, ids (chapter 2), batches and masks (5), encoder and decoder (3, 4, 7 to 10), loss (1, 6), "
+    "training (11) and back to the model, search (12), BLEU (13), other uses (14)",
+)
+
+# %% [markdown]
+# Look at: the arrow from the training back to the encoder and decoder. It is walked thousands of times. The way down
+# to the search and to BLEU is walked once for each sentence that is translated.
+#
+# ## One question a chapter
+#
+# The minutes are an estimate of what reading, trying and the exercises take. The seconds were measured on one core.
+
+# %% [markdown] lang="zh"
+# 看图：从训练回到编码器与解码器的箭头，要走成千上万次。往下到搜索、再到 BLEU 的路，每翻译一个句子只走一次。
+#
+# ## 每章一个问题
+#
+# 分钟数是估计，包括阅读、尝试和练习。秒数是在一个核上测得的。
+
+# %%
+total = 0
+for chapter in chapters():
+    minutes, seconds = chapter.times()
+    total += minutes
+    print(f"{chapter.number:2}. {chapter.title}: {minutes} minutes, {seconds} s")
+    print(f"    {chapter.question('en')}\n    {chapter.question('zh')}")
+print(f"in all {total / 60:.0f} hours")
+
+# %% [check]
+assert [chapter.number for chapter in chapters()] == list(range(15))
+assert all(question for chapter in chapters() for question in (chapter.question("en"), chapter.question("zh")))

@@ -77,6 +77,11 @@ class Chapter:
         line = re.search(r"^\*([^*\n]+)\*$", self._first_text(language), re.MULTILINE)
         return line[1] if line else ""
 
+    def times(self) -> tuple[int, int]:
+        """(minutes to read and try it: an estimate; seconds that its cells ran on one core, measured)."""
+        line = re.search(r"^Time: about (\d+) minutes.* in (\d+) seconds?", self._first_text("en"), re.MULTILINE)
+        return (int(line[1]), int(line[2])) if line else (0, 0)
+
     def _first_text(self, language: str) -> str:
         texts = [cell.text for cell in self.cells if not cell.is_code and cell.language == language]
         return texts[0] if texts else self.cells[0].text

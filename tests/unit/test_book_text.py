@@ -1,0 +1,153 @@
+"""The text of the book: every English text has its Chinese beside it, and every chapter has the same form."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import dragoman.learn
+from dragoman.learn.book import CODE
+from dragoman.learn.bugs import BUGS
+from dragoman.learn.chapter import Cell, Chapter, chapters
+
+BOOK = chapters()
+BILINGUAL = [one for one in BOOK if any(cell.language == "zh" for cell in one.cells)]
+NUMBERED = [one for one in BILINGUAL if one.number > 0]
+"""Chapters of the usual form: chapter 0 has nothing to try and nothing to hunt."""
+TERMS = yaml.safe_load((Path(dragoman.learn.__file__).parent / "terms.yaml").read_text(encoding="utf-8"))
+FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+?\$", re.DOTALL)
+BACKTICKED = re.compile(r"`([^`]+)`")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+AMBIGUOUS = {
+    "alignment", "average", "bias", "character", "context", "corpus", "feature", "function", "gate", "head", "id",
+    "key", "layer", "length", "model", "position", "precision", "prefix", "reference", "score", "sentence", "shape",
+    "shift", "source", "step", "target", "token", "training", "translation", "value", "weight",
+}  # fmt: skip
+"""Terms that are ordinary words too, or a part of many Chinese words: asked for in the chapter, not in each text."""
+
+
+def text_pairs(chapter: Chapter) -> Iterator[tuple[str, str]]:
+    """Each English text of a chapter, and the Chinese one directly behind it ("" where there is none)."""
+    for cell, after in zip(chapter.cells, [*chapter.cells[1:], Cell("", is_code=True)], strict=True):
+        if not cell.is_code and cell.language == "en":
+            yield cell.text, "" if after.is_code or after.language != "zh" else after.text
+
+
+def prose(text: str) -> str:
+    """A text without code, formulas and links to code."""
+    return BACKTICKED.sub(" ", FORMULA.sub(" ", CODE.sub(" ", text)))
+
+
+def english_text(chapter: Chapter) -> str:
+    return "\n\n".join(english for english, _ in text_pairs(chapter))
+
+
+def by_name(chapter: Chapter) -> str:
+    return chapter.name
+
+
+def test_every_chapter_is_written_in_both_languages() -> None:
+    assert [one.number for one in BILINGUAL] == list(range(15))
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_an_english_text_is_followed_by_the_same_in_chinese(chapter: Chapter) -> None:
+    for english, chinese in text_pairs(chapter):
+        assert CHINESE.search(chinese), english
+        assert sorted(FORMULA.findall(english)) == sorted(FORMULA.findall(chinese)), english
+        assert CODE.findall(english) == CODE.findall(chinese), english
+        assert set(BACKTICKED.findall(english)) == set(BACKTICKED.findall(chinese)), english
+        rows, chinese_rows = (re.findall(r"^\|.*", text, re.MULTILINE) for text in (english, chinese))
+        assert [row.count("|") for row in rows] == [row.count("|") for row in chinese_rows], english
+        heads, chinese_heads = (re.findall(r"^#+ ", text, re.MULTILINE) for text in (english, chinese))
+        assert heads == chinese_heads, english
+        numbers, chinese_numbers = (set(re.findall(r"\d[\d.,]*\d", prose(text))) for text in (english, chinese))
+        assert numbers == chinese_numbers, english
+    assert sum(cell.language == "zh" for cell in chapter.cells) == len(list(text_pairs(chapter)))
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_no_english_sentence_is_left_in_the_chinese(chapter: Chapter) -> None:
+    for _, chinese in text_pairs(chapter):
+        kept = re.sub(r"《[^》]*》|“[^”]*”|\"[^\"]*\"|<[^>]*>", "。", prose(chinese))  # titles and examples
+        assert not re.search(r"(?:[A-Za-z]+[ ,]+){5}[A-Za-z]+", kept), chinese
+        assert not re.search(r"[\u4e00-\u9fff][,;:?!]", kept), f"a comma of the other script: {chinese}"
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_chinese_texts_use_the_terms_of_the_table(chapter: Chapter) -> None:
+    """Longer terms go first: "attention weight" is one term and not two."""
+    names = re.compile(rf"\b({'|'.join(sorted(map(re.escape, TERMS), key=len, reverse=True))})(?:e?s)?\b", re.I)
+    whole = "".join(chinese for _, chinese in text_pairs(chapter))
+    for english, chinese in text_pairs(chapter):
+        for name in {match.lower() for match in names.findall(prose(english))}:
+            where = whole if name in AMBIGUOUS else chinese
+            assert TERMS[name].lower() in where.lower(), f"{name} is {TERMS[name]}: {english}"
+
+
+def test_the_table_of_terms_is_sorted() -> None:
+    assert list(TERMS) == sorted(TERMS)
+    assert AMBIGUOUS <= set(TERMS)
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_a_chapter_begins_with_its_question_and_its_times(chapter: Chapter) -> None:
+    english, chinese = next(text_pairs(chapter))
+    assert re.match(rf"# {chapter.number}\. [^(]+ \([^)]+\)\n", english)
+    assert re.match(rf"# {chapter.number}\. .*[\u4e00-\u9fff]", chinese)
+    for text, mark in ((english, "?"), (chinese, "？")):
+        questions = re.findall(r"^\*[^*\n]+\*$", text, re.MULTILINE)
+        assert [question[-2] for question in questions] == [mark]
+    minutes, seconds = chapter.times()
+    assert 5 <= minutes <= 240
+    assert 0 < seconds <= 120
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_a_chapter_speaks_plainly_and_names_its_sources(chapter: Chapter) -> None:
+    text = prose(english_text(chapter))
+    assert not re.search(r"\b(?:the|other|lecture|these|those|some|many) notes\b|annotated notebook", text, re.I)
+    assert not re.search(r"\b(?:obviously|simply|just)\b", text, re.I)
+    for cell in chapter.cells:
+        if cell.is_code and not cell.is_check:
+            assert max(map(len, cell.text.splitlines())) <= 100, cell.text
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=by_name)
+def test_a_chapter_has_the_form_of_all_chapters(chapter: Chapter) -> None:
+    text = english_text(chapter)
+    assert re.search(r"(?:\n\n|^)\*\*[^*]+\*\*(?:\n\n|$)", text), "the idea, a paragraph in bold"
+    assert re.search(r"^## What the output says", text, re.MULTILINE)
+    three = re.search(r"^## Three lines to keep\n\n((?:.+\n?)+)", text, re.MULTILINE)
+    assert three
+    assert len(re.findall(r"^(?:- |\d\. )", three[1], re.MULTILINE)) == 3
+    assert f"`dragoman learn check {chapter.number}`" in text
+    read_on = re.search(r"^## Read on\n\n(.+)", text, re.MULTILINE | re.DOTALL)
+    assert read_on
+    assert len(re.findall(r"^- ", read_on[1], re.MULTILINE)) == 2
+    assert any("allclose" in cell.text or "equal" in cell.text for cell in chapter.cells if cell.is_code)
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=by_name)
+def test_a_picture_is_followed_by_where_to_look(chapter: Chapter) -> None:
+    seen = [cell for cell in chapter.cells if not cell.is_check and cell.language == "en" or cell.is_code]
+    seen = [cell for cell in seen if not cell.is_check]
+    after = [after for cell, after in zip(seen, seen[1:], strict=False) if cell.is_code and "show(" in cell.text]
+    assert after
+    assert all(cell.text.startswith("Look at") for cell in after)
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_bugs_are_named_by_their_numbers_alone(chapter: Chapter) -> None:
+    """Who reads the cause before the hunt has nothing to hunt."""
+    for line in re.findall(r"^.*\b[Bb]ugs? to hunt.*$", english_text(chapter), re.MULTILINE):
+        assert re.fullmatch(r"Bugs? to hunt: (?:`dragoman learn bug \d+`|`\d+`|, | and )+\.", line)
+    assert not re.search(r"`?\d+`? \([^)]*\)", " ".join(re.findall(r"[Bb]ugs? .*", english_text(chapter))))
+
+
+@pytest.mark.skipif(len(BILINGUAL) < len(BOOK), reason="chapters are missing")
+def test_every_bug_of_the_laboratory_is_named_by_a_chapter() -> None:
+    lines = re.findall(r"^Bugs? to hunt: (.*)$", "\n".join(map(english_text, BOOK)), re.MULTILINE)
+    assert {int(number) for line in lines for number in re.findall(r"\d+", line)} == set(range(1, len(BUGS) + 1))
