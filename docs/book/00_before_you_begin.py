@@ -203,4 +203,108 @@ print(f"in all {total / 60:.0f} hours")
 
 # %% [check]
 assert [chapter.number for chapter in chapters()] == list(range(15))
-assert all(question for chapter in chapters() for question in (chapter.question("en"), chapter.question("zh")))
+assert all(
+    question
+    for chapter in chapters()
+    for question in (chapter.question("en"), chapter.question("zh"))
+)
+
+# %% [markdown]
+# ## How a chapter is made
+#
+# Each chapter asks a question, tries something naive that fails, and says the idea in one sentence. Then come ten to
+# twenty-five lines of plain PyTorch, and a comparison with Dragoman's own function. A picture follows with "Look at".
+# "What the output says" has one claim a sentence. Three lines are there to keep. All of it is shown first on the one
+# sentence, and then on more data.
+#
+# A line such as the next one is a link to the code that runs. On a page it opens; in a notebook it names the file.
+#
+# > code: nn/attention.py: scaled_dot_product_attention
+#
+# ## How to work with it
+#
+# | command | what it does |
+# |---|---|
+# | `dragoman learn` | lists the chapters, their questions, and what you have done |
+# | `dragoman learn 4` | writes chapter 4 as a notebook, and a file for your answers; with `--run` it runs here |
+# | `dragoman learn check 4` | grades your answers on inputs that nobody has seen, and says what is wrong |
+# | `dragoman learn check 4 --hint attention` | gives a hint, then a larger one |
+# | `dragoman learn bug 15` | plants a bug in Dragoman's code, for this command alone, and draws what it does |
+# | `dragoman learn audit mine.py` | tests a Transformer or an LSTM that you wrote yourself |
+# | `make book` | runs all chapters and writes them as pages that need no network |
+#
+# **Exercises** stand in a ladder. *Predict*: write down what a piece of code will give, before you run it. *Fill*: complete a
+# function with a gap. *Write*: write a whole function. *Experiment*: choose settings or data, and be graded by measuring.
+#
+# **Bugs** are for hunting. A chapter names them by their numbers alone. You see a symptom and a picture, say which of four
+# causes it is, and mend the function. `docs/not-learning.md` has all symptoms with their causes: read it after the hunt.
+#
+# **Your own Transformer** grows in the file `mini_transformer.py`. A chapter that has a piece of it says so. Each piece is
+# checked beside a model answer, and pieces that you have not written are taken from it. By chapter 12 it trains and
+# searches, and chapter 13 compares it with Dragoman.
+#
+# ## In Chinese
+#
+# Each text of this book stands in English and in Chinese. A page has a switch at its top: English, Chinese, or both side by
+# side. `dragoman learn 4 --lang zh` writes the notebook in Chinese. The important terms are given in both languages.
+#
+# ## Exercises
+#
+# `dragoman learn 0` writes a file for your answers, `dragoman learn check 0` grades them, and
+# `dragoman learn check 0 --hint NAME` helps you, a step at a time.
+#
+# - predict: `predict_shape`, the shape of a sum of (2, 3, 1) and (4,).
+# - predict: `predict_columns`, the numbers of a mean over dim=0.
+#
+# ## Read on
+#
+# - `docs/glossary.md`: words and letters of the field.
+# - Zhang, Lipton, Li and Smola, "Dive into Deep Learning", chapter 2: more of tensors and gradients.
+
+# %% [markdown] lang="zh"
+# ## 一章是怎样写的
+#
+# 每章先提一个问题，作一次失败的朴素尝试，再用一句话说出思想。接着是十到二十五行普通的 PyTorch，并与 Dragoman 自己的函数比较。
+# 然后是一张图，附有“看图”。“输出说明了什么”一句只说一个论断。最后有三句话要记住。这一切都先在那一个句子上展示，再用更多的数据。
+#
+# 像下一行这样的，是指向真正运行的代码的链接。在网页上可以展开；在笔记本里，它写着文件名。
+#
+# > code: nn/attention.py: scaled_dot_product_attention
+#
+# ## 怎样使用
+#
+# | 命令 | 作用 |
+# |---|---|
+# | `dragoman learn` | 列出各章、它们的问题，以及你做过的部分 |
+# | `dragoman learn 4` | 把第 4 章写成笔记本，并写出供你作答的文件；加上 `--run` 就在这里运行 |
+# | `dragoman learn check 4` | 用谁也没见过的输入批改你的答案，并说出错在哪里 |
+# | `dragoman learn check 4 --hint attention` | 给一个提示，下次给更多 |
+# | `dragoman learn bug 15` | 在 Dragoman 的代码里放进一个错误（只对这条命令有效），并画出它的后果 |
+# | `dragoman learn audit mine.py` | 测试你自己写的 Transformer 或 LSTM |
+# | `make book` | 运行所有章，写成不需要网络的网页 |
+#
+# **练习**是一级一级的。*预测*：在运行之前，写下一段代码会给出什么。*填空*：补全一个有缺口的函数。
+# *编写*：写出整个函数。*实验*：选择设置或数据，靠测量来评分。
+#
+# **错误**是用来捉的。各章只写出它们的编号。你会看到一个症状和一张图，说出它是四种原因中的哪一种，再把函数改好。
+# `docs/not-learning.md` 列出了所有症状和原因：捉完之后再读。
+#
+# **你自己的 Transformer** 在文件 `mini_transformer.py` 中逐渐长成。有其中一块的章会说明。每一块都与参考答案对照检查，
+# 你还没有写的部分取自参考答案。到第 12 章，它能训练、能搜索；第 13 章把它与 Dragoman 比较。
+#
+# ## 用中文读
+#
+# 本书的每段文字都有英文和中文。网页顶部有一个开关：英文、中文，或两者并排。
+# `dragoman learn 4 --lang zh` 写出中文的笔记本。重要的术语两种语言都有。
+#
+# ## 练习
+#
+# `dragoman learn 0` 写出供你作答的文件，`dragoman learn check 0` 批改，`dragoman learn check 0 --hint NAME` 一步一步地提示。
+#
+# - 预测：`predict_shape`，(2, 3, 1) 与 (4,) 相加后的形状。
+# - 预测：`predict_columns`，沿 dim=0 求平均得到的数。
+#
+# ## 延伸阅读
+#
+# - `docs/glossary.md`：这个领域的词和字母。
+# - Zhang、Lipton、Li 和 Smola，《Dive into Deep Learning》（《动手学深度学习》），第 2 章：更多关于张量和梯度的内容。

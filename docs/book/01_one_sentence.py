@@ -36,8 +36,8 @@ from dragoman.learn.one_sentence import SRC_VOCAB, TGT_VOCAB
 
 print("source:", dict(enumerate(SRC_VOCAB)))
 print("target:", dict(enumerate(TGT_VOCAB)))
-src = [SRC_VOCAB.index(word) for word in "ich möchte ein bier".split()]
-tgt = [TGT_VOCAB.index(word) for word in "i want a beer".split()]
+src = [SRC_VOCAB.index(word) for word in ["ich", "möchte", "ein", "bier"]]
+tgt = [TGT_VOCAB.index(word) for word in ["i", "want", "a", "beer"]]
 print("ich möchte ein bier:", src)
 print("i want a beer:      ", tgt)
 
@@ -306,7 +306,9 @@ def share_moved_by_the_rate(lr: float) -> float:
     logits = model(batch.src, batch.src_mask, batch.tgt_in)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
     take_step(optimizer, token_loss(logits, batch.tgt_out, batch.tgt_mask) / 5)
-    moved = torch.cat([(a - b).abs().flatten() for a, b in zip(model.parameters(), before, strict=True)])
+    moved = torch.cat(
+        [(a - b).abs().flatten() for a, b in zip(model.parameters(), before, strict=True)]
+    )
     return float(((moved > 0.99 * lr) & (moved < 1.01 * lr)).float().mean())
 
 
@@ -370,7 +372,13 @@ assert share_moved_by_the_rate(1e-3) > 0.8
 #
 # ## Exercises
 #
-# EXERCISES-1
+# `dragoman learn 1` writes a file for your answers, `dragoman learn check 1` grades them, and
+# `dragoman learn check 1 --hint NAME` helps you, a step at a time.
+#
+# - predict: `predict_first_loss`, the loss of a model that knows nothing of 8 tokens.
+# - fill: `descend`, one step of gradient descent.
+# - write: `shift`, what the decoder reads and what it must say.
+# - experiment: `settings`, settings with which the large model learns.
 #
 # For your own Transformer: `mini_transformer.py`, piece `shift`.
 #
@@ -395,7 +403,12 @@ assert share_moved_by_the_rate(1e-3) > 0.8
 #
 # ## 练习
 #
-# EXERCISES-1
+# `dragoman learn 1` 写出供你作答的文件，`dragoman learn check 1` 批改，`dragoman learn check 1 --hint NAME` 一步一步地提示。
+#
+# - 预测：`predict_first_loss`，一无所知的模型在 8 个词元上的损失。
+# - 填空：`descend`，梯度下降的一步。
+# - 编写：`shift`，解码器读入什么，应当说出什么。
+# - 实验：`settings`，让大模型学得会的设置。
 #
 # 你自己的 Transformer：`mini_transformer.py`，这一块是 `shift`。
 #

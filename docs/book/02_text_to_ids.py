@@ -49,8 +49,8 @@ counts = Counter(word for pair in pairs for word in pair.src.split())
 words_read = [word for pair in held_out for word in pair.src.split()]
 unknown = [word for word in words_read if word not in counts]
 print(held_out[0].src)
-print(f"{len(counts):,} words known; unknown in the validation text: "
-      f"{len(unknown) / len(words_read):.2%}")
+naive_share = len(unknown) / len(words_read)
+print(f"{len(counts):,} words known; unknown in the validation text: {naive_share:.2%}")
 print(unknown[:9])
 
 # %% [markdown]
@@ -66,7 +66,7 @@ print(unknown[:9])
 #
 # The first cure: punctuation is cut off. A tokenizer (分词器) of words does that. `￭` marks a piece that was joined to its
 # neighbour, so that the text can be put together again. The vocabulary is counted from the **training** text alone. If
-# the validation or the test text is counted too, there are no unknown words there, and every score is a little too good.
+# the validation or the test text is counted too, there are no unknown words there, and every result is a little too good.
 #
 # > code: text/tokenizers/words.py: WordsTokenizer
 
@@ -98,9 +98,12 @@ print(f"{words.vocab_size:,} entries; unknown in the validation text: {share:.2%
 
 # %% [check]
 assert [vocabulary.index(word) for word in text.split()] == [4, 5, 6, 7]
-assert 1 / 50 < len(unknown) / len(words_read) < 1 / 33  # one in forty
-assert sum(word.rstrip(",.?!") in {known.rstrip(",.?!") for known in counts} for word in unknown) > len(unknown) / 2
-assert 0 < share < len(unknown) / len(words_read) / 5
+assert 1 / 50 < naive_share < 1 / 33  # one in forty
+assert (
+    sum(word.rstrip(",.?!") in {known.rstrip(",.?!") for known in counts} for word in unknown)
+    > len(unknown) / 2
+)
+assert 0 < share < naive_share / 5
 assert words.vocab_size < len(counts)
 assert words.decode(words.encode(held_out[0].src)) == held_out[0].src
 assert words.pieces(range(4)) == vocabulary[:4]
@@ -121,6 +124,7 @@ assert words.pieces(range(4)) == vocabulary[:4]
 
 # %%
 import re
+from itertools import pairwise
 
 
 def joined(pieces, pair):
@@ -139,7 +143,7 @@ def learn_merges(counts, number):
     for _ in range(number):
         neighbours = Counter()
         for word, pieces in words.items():
-            for pair in zip(pieces, pieces[1:]):
+            for pair in pairwise(pieces):
                 neighbours[pair] += counts[word]
         merges.append(max(neighbours, key=neighbours.get))
         words = {word: joined(pieces, merges[-1]) for word, pieces in words.items()}
@@ -224,7 +228,9 @@ means = {}
 for name, tokenizer in tokenizers.items():
     lengths = [len(tokenizer.encode(source)) for source in sources[:500]]
     means[name] = sum(lengths) / len(lengths)
-    axes.hist(lengths, bins=range(0, 80, 2), histtype="step", label=f"{name}, mean {means[name]:.1f}")
+    axes.hist(
+        lengths, bins=range(0, 80, 2), histtype="step", label=f"{name}, mean {means[name]:.1f}"
+    )
     print(f"{name:<17} {means[name]:5.1f} tokens a sentence")
 axes.set_xlabel("tokens")
 axes.set_ylabel("sentences")
@@ -266,7 +272,9 @@ assert means["words"] < means["BPE, 800 entries"] < means["characters"]
 gaps = means["characters"] - means["BPE, 800 entries"], means["BPE, 800 entries"] - means["words"]
 assert gaps[0] > 3 * gaps[1]
 assert characters.pieces(characters.encode("我爱你")) == ["我", "爱", "你"]
-assert all(tokenizer.decode(tokenizer.encode(text)) == text for tokenizer in (words, bpe, characters))
+assert all(
+    tokenizer.decode(tokenizer.encode(text)) == text for tokenizer in (words, bpe, characters)
+)
 assert not any(UNK_ID in bpe.encode(pair.src) for pair in held_out)
 assert characters.vocab_size < 800 < words.vocab_size
 assert bpe.pieces(bpe.encode(text))[-2:] == ["▁b", "ier"]
@@ -298,7 +306,14 @@ assert bpe.pieces(bpe.encode(text))[-2:] == ["▁b", "ier"]
 #
 # ## Exercises
 #
-# EXERCISES-2
+# `dragoman learn 2` writes a file for your answers, `dragoman learn check 2` grades them, and
+# `dragoman learn check 2 --hint NAME` helps you, a step at a time.
+#
+# - predict: `predict_ids`, the ids of a sentence with an unknown word.
+# - fill: `merge_pair`, one merge of byte-pair encoding.
+# - write: `build_vocabulary`, the entries of a vocabulary in order.
+# - write: `pad`, rows of ids made equally long.
+# - experiment: `text_for_merges`, a text from which BPE learns `bier` in three merges.
 #
 # Bugs to hunt: `dragoman learn bug 2`.
 #
@@ -333,7 +348,13 @@ assert bpe.pieces(bpe.encode(text))[-2:] == ["▁b", "ier"]
 #
 # ## 练习
 #
-# EXERCISES-2
+# `dragoman learn 2` 写出供你作答的文件，`dragoman learn check 2` 批改，`dragoman learn check 2 --hint NAME` 一步一步地提示。
+#
+# - 预测：`predict_ids`，含有未知词的句子的编号。
+# - 填空：`merge_pair`，字节对编码（BPE）的一次合并。
+# - 编写：`build_vocabulary`，按顺序列出词表的条目。
+# - 编写：`pad`，把几行编号填充到一样长。
+# - 实验：`text_for_merges`，让 BPE 用三次合并学到 `bier` 的文本。
 #
 # 待捉的错误：`dragoman learn bug 2`。
 #
