@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("numbers", type=int, nargs="*")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
+    if options.one is not None:
         build_chapter(options.one, options.folder)
         return
     sys.exit(1 if build(options.folder, options.numbers or [one.number for one in chapters()]) else 0)
