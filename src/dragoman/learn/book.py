@@ -63,7 +63,7 @@ def styles() -> str:
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
-def markdown(text: str) -> str:
+def markdown(text: str, language: str = "en") -> str:
     """A cell of text as HTML: formulas as MathML, named sources folded."""
 
     def formula(content: str, options: dict[str, Any]) -> str:
@@ -75,10 +75,9 @@ def markdown(text: str) -> str:
     pieces = [renderer.render(parts[0])]
     for path, symbol, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         line, source = source_of_symbol(path, symbol)
-        pieces.append(
-            f"<details><summary><code>{html.escape(symbol)}</code> in <code>{path}</code>, line {line}</summary>"
-            f"{highlighted(source)}</details>"
-        )
+        name, file = f"<code>{html.escape(symbol)}</code>", f"<code>{path}</code>"
+        where = f"{file} 第 {line} 行，{name}" if language == "zh" else f"{name} in {file}, line {line}"
+        pieces.append(f"<details><summary>{where}</summary>{highlighted(source)}</details>")
         pieces.append(renderer.render(rest))
     return "".join(pieces)
 
@@ -86,7 +85,7 @@ def markdown(text: str) -> str:
 def cell_html(cell: Cell, output: Output) -> str:
     """A cell and what it gave."""
     if not cell.is_code:
-        return f'<section class="text" lang="{cell.language}">{markdown(cell.text)}</section>'
+        return f'<section class="text" lang="{cell.language}">{markdown(cell.text, cell.language)}</section>'
     parts = [highlighted(cell.text)]
     if output.text:
         parts.append(f'<pre class="output">{html.escape(output.text)}</pre>')

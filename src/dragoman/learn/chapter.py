@@ -27,6 +27,10 @@ from dragoman.version import folder_of
 CHAPTERS = folder_of("docs") / "book"
 
 
+_BROKEN_LINE = re.compile(r"(?<=[\u3000-\u9fff\uff01-\uff5e“”*])\n *(?=\*{0,2}[\u3000-\u9fff\uff01-\uff5e“”])")
+"""Where a line of Chinese goes on in the next: a page would show a space there, and Chinese has none."""
+
+
 @dataclass(frozen=True)
 class Cell:
     text: str
@@ -108,6 +112,8 @@ def read_chapter(path: Path) -> Chapter:
         is_code = "[markdown]" not in head
         text = body if is_code else re.sub(r"^# ?", "", body, flags=re.MULTILINE)
         language = "zh" if 'lang="zh"' in head else "en"
+        if language == "zh":
+            text = _BROKEN_LINE.sub("", text)
         cells.append(Cell(text.strip("\n"), is_code, "[check]" in head, language))
     return Chapter(int(path.stem[:2]), path, cells)
 
