@@ -178,7 +178,7 @@ show(
 )
 
 # %% [markdown]
-# Look at: the arrow from the training back to the encoder and decoder. It is walked thousands of times. The way down
+# Look at: the arrow from the training back to the encoder and decoder. It is walked thousands of times. The way
 # to the search and to BLEU is walked once for each sentence that is translated.
 #
 # ## One question a chapter
@@ -186,7 +186,7 @@ show(
 # The minutes are an estimate of what reading, trying and the exercises take. The seconds were measured on one core.
 
 # %% [markdown] lang="zh"
-# 看图：从训练回到编码器与解码器的箭头，要走成千上万次。往下到搜索、再到 BLEU 的路，每翻译一个句子只走一次。
+# 看图：从训练回到编码器与解码器的箭头，要走成千上万次。到搜索、再到 BLEU 的路，每翻译一个句子只走一次。
 #
 # ## 每章一个问题
 #

@@ -1,4 +1,5 @@
-"""The book's pages in a browser: roots are painted with any fonts, code is whole, figures can be seen in the dark."""
+"""The book's pages in a browser: roots are painted with any fonts, code is whole, figures can be seen in the dark, and
+the switch shows English, Chinese or both."""
 
 import io
 import os
@@ -15,7 +16,7 @@ from matplotlib.image import imread
 from tests.system.browsers import CHROMIUM
 
 from dragoman.analysis.figure import to_svg
-from dragoman.learn.book import cell_html, markdown, page
+from dragoman.learn.book import body_html, cell_html, markdown, page
 from dragoman.learn.chapter import Cell, Drawing, Output, chapters
 
 pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (apt-get install chromium)")]
@@ -65,7 +66,7 @@ def ink_of_root(opened: Any, html: str) -> int:
     )
     if box["width"] < 1:  # no sign, no room for one
         return 0
-    picture = imread(io.BytesIO(opened.screenshot(clip=box)))
+    picture = imread(io.BytesIO(opened.screenshot(clip=box, full_page=True)))
     return int((picture[..., :3] < 0.5).any(axis=2).sum())
 
 
@@ -107,3 +108,71 @@ def test_code_is_whole_and_figures_have_a_light_ground(browser_with: Any) -> Non
         assert image.evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(255, 255, 255)"
         assert image.get_attribute("alt") == 'a "card"'
         opened.close()
+
+
+LINK = "\n\n> code: nn/masks.py: causal_mask"
+
+
+@pytest.fixture
+def two_languages(tmp_path: Path) -> str:
+    """The address of a page with one text in English and in Chinese, and a cell of code."""
+    cells = [
+        Cell(f"Masks hide the *future*.{LINK}", is_code=False),
+        Cell(f"掩码隐藏*未来*。{LINK}", is_code=False, language="zh"),
+        Cell("print(1)", is_code=True),
+    ]
+    path = tmp_path / "page.html"
+    path.write_text(page(chapters()[5], body_html([(cell, Output("1")) for cell in cells]), chapters()))
+    return path.as_uri()
+
+
+def shown(opened: Any) -> str:
+    """The languages of the texts that are seen, and what the switch and the page say of themselves."""
+    texts = [lang for lang in ("en", "zh") if opened.locator(f"section.text[lang={lang}]").is_visible()]
+    pressed = opened.locator(".switch [aria-pressed=true]").all_text_contents()
+    return f"{'+'.join(texts)} {'+'.join(pressed)} {opened.evaluate('document.documentElement.lang')}"
+
+
+ENGLISH, CHINESE, BOTH = "en English en", "zh 中文 zh-Hans", "en+zh English | 中文 en"
+
+
+def test_the_switch_shows_a_language_and_stays_after_a_reload(two_languages: str, browser_with: Any) -> None:
+    opened = browser_with().new_context(locale="en-GB").new_page()
+    opened.goto(two_languages)
+    assert shown(opened) == ENGLISH
+    for button, expected in (("zh", CHINESE), ("both", BOTH), ("en", ENGLISH), ("zh", CHINESE)):
+        opened.click(f".switch [data-lang={button}]")
+        assert shown(opened) == expected
+        opened.reload()
+        assert shown(opened) == expected
+        assert opened.locator("section.code").is_visible()
+    assert "因果掩码" not in opened.locator("main").inner_text()
+    assert opened.locator("nav [aria-current]").inner_text() == chapters()[5].title_in("zh")
+
+
+def test_an_address_and_a_browser_may_ask_for_chinese(two_languages: str, browser_with: Any) -> None:
+    browser = browser_with()
+    opened = browser.new_context(locale="en-GB").new_page()
+    opened.goto(f"{two_languages}#zh")
+    assert shown(opened) == CHINESE
+    opened.click(".switch [data-lang=en]")  # the reader's choice goes before the address
+    opened.reload()
+    assert shown(opened) == ENGLISH
+    opened = browser.new_context(locale="zh-CN").new_page()
+    opened.goto(two_languages)
+    assert shown(opened) == CHINESE
+
+
+@pytest.mark.parametrize(("width", "is_beside"), [(1280, True), (390, False)])
+def test_both_languages_stand_side_by_side_where_there_is_room(
+    width: int, is_beside: bool, two_languages: str, browser_with: Any
+) -> None:
+    opened = browser_with().new_page(viewport={"width": width, "height": 900})
+    opened.goto(two_languages)
+    opened.click(".switch [data-lang=both]")
+    english, chinese = (opened.locator(f"section.text[lang={lang}]").bounding_box() for lang in ("en", "zh"))
+    assert (abs(english["y"] - chinese["y"]) < 2) == is_beside
+    assert (english["x"] + english["width"] <= chinese["x"]) == is_beside
+    assert opened.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert opened.locator("details").count() == 2
+    assert opened.locator("details:visible").count() == 1  # the same code is not shown twice

@@ -5,6 +5,7 @@ import base64
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fontTools.ttLib import TTFont
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
-from dragoman.learn import lesson
+from dragoman.learn import book, lesson
 from dragoman.learn.book import CODE, markdown, page, source_of_symbol
 from dragoman.learn.bug import Bug, source_of
 from dragoman.learn.bugs import BUGS, WORDS
@@ -225,6 +226,27 @@ def test_a_check_runs_with_its_chapter_and_is_not_shown(tmp_path: Path) -> None:
     assert "assert" not in notebook(good, [output for _, output in done])
     with pytest.raises(AssertionError):
         list(run(bad))
+
+
+def test_chinese_lines_are_joined_without_a_space(tmp_path: Path) -> None:
+    path = tmp_path / "01_a.py"
+    path.write_text(
+        '# %% [markdown] lang="zh"\n# 掩码隐藏\n# **未来**，用\n# `mask` 标出。\n#\n# - 第一，\n#   再说\n# - 第二\n',
+        encoding="utf-8",
+    )
+    [cell] = read_chapter(path).cells
+    assert cell.text == "掩码隐藏**未来**，用\n`mask` 标出。\n\n- 第一，再说\n- 第二"
+    assert cell.language == "zh"
+
+
+def test_chapter_0_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 is a number too: it was taken for "no number", and the chapter's process built the whole book again."""
+    built: list[int] = []
+    monkeypatch.setattr(book, "build_chapter", lambda number, folder: built.append(number))
+    monkeypatch.setattr(book, "build", lambda *arguments: pytest.fail("the whole book"))
+    monkeypatch.setattr(sys, "argv", ["book", str(tmp_path), "--one", "0"])
+    book.main()
+    assert built == [0]
 
 
 def test_a_notebook_is_one_that_jupyter_reads() -> None:
