@@ -29,6 +29,9 @@ AMBIGUOUS = {
     "shift", "source", "step", "target", "token", "training", "translation", "value", "weight",
 }  # fmt: skip
 """Terms that are ordinary words too, or a part of many Chinese words: asked for in the chapter, not in each text."""
+SHORTER = {"score": "分", "source": "源", "target": "目标"}
+"""Where a shorter word is right too: the score of a search is 得分, of BLEU 分数; a target may be a distribution."""
+QUOTED = re.compile(r'"[^"]*"|“[^”]*”|《[^》]*》')
 
 
 def text_pairs(chapter: Chapter) -> Iterator[tuple[str, str]]:
@@ -94,7 +97,7 @@ def test_an_english_text_is_followed_by_the_same_in_chinese(chapter: Chapter) ->
 @pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
 def test_no_english_sentence_is_left_in_the_chinese(chapter: Chapter) -> None:
     for _, chinese in text_pairs(chapter):
-        kept = re.sub(r"《[^》]*》|“[^”]*”|\"[^\"]*\"|<[^>]*>", "。", prose(chinese))  # titles and examples
+        kept = re.sub(r"<[^>]*>", "。", QUOTED.sub("。", prose(chinese)))  # titles and examples
         assert not re.findall(r"(?:[A-Za-z]+[ ,]+){5}[A-Za-z]+", kept)
         assert not re.findall(r".{9}[\u4e00-\u9fff][,;:?!]", kept), "marks of the other script"
 
@@ -103,12 +106,13 @@ def test_no_english_sentence_is_left_in_the_chinese(chapter: Chapter) -> None:
 def test_chinese_texts_use_the_terms_of_the_table(chapter: Chapter) -> None:
     """Longer terms go first: "attention weight" is one term and not two."""
     names = re.compile(rf"\b({'|'.join(sorted(map(re.escape, TERMS), key=len, reverse=True))})(?:e?s)?\b", re.I)
-    whole = "".join(chinese for _, chinese in text_pairs(chapter))
+    pairs = [(english, chinese.replace(" ", "")) for english, chinese in text_pairs(chapter)]
+    whole = "".join(chinese for _, chinese in pairs)
     missing = [
         f"{name}, {TERMS[name]}: {english[:60]!r}"
-        for english, chinese in text_pairs(chapter)
-        for name in sorted({match.lower() for match in names.findall(re.sub(r'"[^"]*"', " ", prose(english)))})
-        if TERMS[name].lower() not in (whole if name in AMBIGUOUS else chinese).lower()
+        for english, chinese in pairs
+        for name in sorted({match.lower() for match in names.findall(QUOTED.sub(" ", prose(english)))})
+        if SHORTER.get(name, TERMS[name]).lower() not in (whole if name in AMBIGUOUS else chinese).lower()
     ]
     assert not missing
 
@@ -133,12 +137,12 @@ def test_a_chapter_begins_with_its_question_and_its_times(chapter: Chapter) -> N
 
 @pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
 def test_a_chapter_speaks_plainly_and_names_its_sources(chapter: Chapter) -> None:
-    text = prose(english_text(chapter))
-    assert not re.search(r"\b(?:the|other|lecture|these|those|some|many) notes\b|annotated notebook", text, re.I)
-    assert not re.search(r"\b(?:obviously|simply|just)\b", text, re.I)
+    text = QUOTED.sub(" ", prose(english_text(chapter)))
+    assert not re.findall(r"\b(?:the|other|these|those) notes\b|annotated notebook", text, re.I)
+    assert not re.findall(r".*\b(?:obviously|simply|just)\b.*", text, re.I)
     for cell in chapter.cells:
         if cell.is_code and not cell.is_check:
-            lines = [line for line in cell.text.splitlines() if not line.lstrip().startswith('"')]
+            lines = [line for line in cell.text.splitlines() if not re.match(r'\s*f?"', line)]
             assert max(map(len, lines)) <= 100, max(lines, key=len)
 
 
