@@ -224,6 +224,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 # | `dragoman learn 4` | writes chapter 4 as a notebook, and a file for your answers; with `--run` it runs here |
 # | `dragoman learn check 4` | grades your answers on inputs that nobody has seen, and says what is wrong |
 # | `dragoman learn check 4 --hint attention` | gives a hint, then a larger one |
+# | `dragoman learn check 4 --solution attention` | shows the solution, after two wrong answers |
 # | `dragoman learn bug 15` | plants a bug in Dragoman's code, for this command alone, and draws what it does |
 # | `dragoman learn audit mine.py` | tests a Transformer or an LSTM that you wrote yourself |
 # | `make book` | runs all chapters and writes them as pages that need no network |
@@ -274,6 +275,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 # | `dragoman learn 4` | 把第 4 章写成笔记本，并写出供你作答的文件；加上 `--run` 就在这里运行 |
 # | `dragoman learn check 4` | 用谁也没见过的输入批改你的答案，并说出错在哪里 |
 # | `dragoman learn check 4 --hint attention` | 给一个提示，下次给更多 |
+# | `dragoman learn check 4 --solution attention` | 两次答错之后，给出答案 |
 # | `dragoman learn bug 15` | 在 Dragoman 的代码里放进一个错误（只对这条命令有效），并画出它的后果 |
 # | `dragoman learn audit mine.py` | 测试你自己写的 Transformer 或 LSTM |
 # | `make book` | 运行所有章，写成不需要网络的网页 |
