@@ -110,7 +110,7 @@ def _write_book(folder: Path) -> None:
         text = "# The book\n\nIts chapters run: `make book` builds them (half an hour), `dragoman learn` shows them.\n"
     else:
         shutil.copytree(chapters, folder / "chapters", dirs_exist_ok=True)
-        text = "# The book\n\n[Open the book](chapters/index.html), fifteen chapters (0 to 14) that run, in English and in Chinese.\n"
+        text = "# The book\n\n[Open the book](chapters/index.html), fifteen chapters, in English and Chinese.\n"
     (folder / "index.md").write_text(text, encoding="utf-8")
 
 

@@ -103,14 +103,15 @@ assert hidden.softmax(-1)[2] == 0
 # ### A gradient, and a step of an optimizer
 #
 # A network learns by small steps. The *loss* says how wrong it is. The *gradient* says how the loss changes with each
-# *parameter*; `backward` computes it. The *optimizer* moves each parameter a little against its gradient. Here two
-# parameters learn that the right answer is "once the first number plus twice the second".
+# *parameter*; `backward` computes it. The *optimizer* moves each parameter a little against its gradient. Adam is the
+# optimizer of this book; chapter 11 says more of it. Here two parameters learn that the right answer is "once the first
+# number plus twice the second".
 
 # %% [markdown] lang="zh"
 # ### 梯度，以及优化器的一步
 #
 # 网络靠小步学习。*损失*说明它错了多少。*梯度*说明损失怎样随每个*参数*变化，`backward` 负责计算它。
-# *优化器*让每个参数逆着自己的梯度移动一点。这里有两个参数，要学会正确答案是“第一个数加上第二个数的两倍”。
+# *优化器*让每个参数逆着自己的梯度移动一点。Adam 是本书所用的优化器，第 11 章会再讲。这里有两个参数，要学会正确答案是“第一个数加上第二个数的两倍”。
 
 # %%
 right = torch.tensor([5.0, 5.0, 4.0])

@@ -111,6 +111,8 @@ assert copying_translation != "i want a beer"
 # mean, over the five places, of minus the log probability of the right token:
 #
 # $$L = -\frac{1}{5} \sum_{t=1}^{5} \log p(y_t)$$
+#
+# The logarithm is the natural one, so the unit of the loss is the *nat*.
 
 # %% [markdown] lang="zh"
 # 损失几乎是零，译文却是错的。解码器学会了重复它读到的词元，而翻译时没有东西可以重复。
@@ -127,6 +129,8 @@ assert copying_translation != "i want a beer"
 # 每个位置一行，词表的每一项一列。*损失*是五个位置上，正确词元的负对数概率的平均值：
 #
 # $$L = -\frac{1}{5} \sum_{t=1}^{5} \log p(y_t)$$
+#
+# 这里用自然对数，所以损失的单位是*奈特*（nat）。
 
 # %%
 PAD, BOS, EOS = 0, 2, 3
@@ -224,9 +228,9 @@ assert translate(reading) == "i want a beer"
 # %% [markdown]
 # ## A large model does not; which change cures it?
 #
-# The sentence is well known from a script: `5-1.Transformer` of graykode's nlp-tutorial. Its model has d_model 512,
-# 8 heads and 6 + 6 layers, 44 million parameters (参数). The norm stands after each addition ("post-norm"), as in the
-# paper. The learning rate (学习率) of Adam is 1e-3 from the first step on. We add a dropout (暂退法) of 0.1, as in the
+# The sentence is well known from a script: `5-1.Transformer` of graykode's nlp-tutorial. Its model has vectors of 512
+# features, 8 heads (chapter 7) and 6 + 6 layers: 44 million parameters (参数). The norm (chapter 9) stands after each
+# addition ("post-norm"), as in the paper of Vaswani et al. 2017. The learning rate (学习率) of Adam is 1e-3 from the first step on. We add a dropout (暂退法) of 0.1, as in the
 # paper.
 #
 # Guess before you read on. Which of these four changes helps? Each is made alone.
@@ -239,8 +243,8 @@ assert translate(reading) == "i want a beer"
 # %% [markdown] lang="zh"
 # ## 大模型却学不会；哪种改动能治好它？
 #
-# 这个句子因一个脚本而出名：graykode 的 nlp-tutorial 中的 `5-1.Transformer`。它的模型 d_model 是 512，有 8 个头、6 + 6 层，
-# 4400 万个参数。规范化放在每次相加之后（“post-norm”，后置规范化），与论文相同。Adam 的学习率从第一步起就是 1e-3。
+# 这个句子因一个脚本而出名：graykode 的 nlp-tutorial 中的 `5-1.Transformer`。它的模型中每个向量有 512 个特征，有 8 个头（第 7 章）、6 + 6 层，
+# 一共 4400 万个参数。规范化（第 9 章）放在每次相加之后（“post-norm”，后置规范化），与 Vaswani 等 2017 年的论文相同。Adam 的学习率从第一步起就是 1e-3。
 # 我们加上 0.1 的暂退法，也与论文相同。
 #
 # 请先猜再往下读。下面四种改动，哪一种有用？每次只改一处。

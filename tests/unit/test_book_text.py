@@ -1,5 +1,6 @@
 """The text of the book: every English text has its Chinese beside it, and every chapter has the same form."""
 
+import ast
 import itertools
 import re
 from collections.abc import Iterator
@@ -167,6 +168,19 @@ def test_a_picture_is_followed_by_where_to_look(chapter: Chapter) -> None:
     after = [after for cell, after in itertools.pairwise(seen) if cell.is_code and "show(" in cell.text]
     assert after
     assert all(cell.text.startswith("Look at") for cell in after)
+
+
+@pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
+def test_a_chapter_asserts_its_sentences_and_describes_its_figures(chapter: Chapter) -> None:
+    assert any(cell.is_check for cell in chapter.cells)
+    calls = [
+        node
+        for cell in chapter.cells
+        if cell.is_code
+        for node in ast.walk(ast.parse(cell.text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "show"
+    ]
+    assert all(len(call.args) == 3 and len(ast.literal_eval(call.args[2])) > 40 for call in calls)
 
 
 @pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
