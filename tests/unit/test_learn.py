@@ -90,6 +90,7 @@ def test_a_page_with_a_root_has_a_font_for_it() -> None:
 def test_a_page_has_its_formulas_and_nothing_from_outside() -> None:
     text = markdown("the score $\\frac{a}{b}$\n\n> code: nn/masks.py: causal_mask\n\n| a | b |\n|---|---|\n| 1 | 2 |")
     assert "<mfrac>" in text
+    assert re.search(r"ln</mi>\s*<mspace[^>]*>.*<mn>8", markdown("$\\ln 8$"))
     assert "line" in text
     assert "tril" in text
     assert "<td>1</td>" in text

@@ -67,6 +67,7 @@ def markdown(text: str, language: str = "en") -> str:
     """A cell of text as HTML: formulas as MathML, named sources folded."""
 
     def formula(content: str, options: dict[str, Any]) -> str:
+        content = re.sub(r"\\(ln|log) (?=[\w\\])", r"\\\1\\,", content)  # else "ln 8" is shown as "ln8"
         return convert(content, display="block" if options["display_mode"] else "inline")
 
     renderer = MarkdownIt("commonmark").enable("table")
