@@ -221,7 +221,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 #
 # | command | what it does |
 # |---|---|
-# | `dragoman learn` | lists the chapters, their questions, and what you have done |
+# | `dragoman learn` | lists the chapters, and what you have done of them |
 # | `dragoman learn 4` | writes chapter 4 as a notebook, and a file for your answers; with `--run` it runs here |
 # | `dragoman learn check 4` | grades your answers on inputs that nobody has seen, and says what is wrong |
 # | `dragoman learn check 4 --hint attention` | gives a hint, then a larger one |
@@ -272,7 +272,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 #
 # | 命令 | 作用 |
 # |---|---|
-# | `dragoman learn` | 列出各章、它们的问题，以及你做过的部分 |
+# | `dragoman learn` | 列出各章，以及你做过的部分 |
 # | `dragoman learn 4` | 把第 4 章写成笔记本，并写出供你作答的文件；加上 `--run` 就在这里运行 |
 # | `dragoman learn check 4` | 用谁也没见过的输入批改你的答案，并说出错在哪里 |
 # | `dragoman learn check 4 --hint attention` | 给一个提示，下次给更多 |
