@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def positions(length: int, d_model: int) -> Tensor:
-    """Make the vectors of positions, (length, d_model): feature 2i is sin(pos / 10000^(2i/d_model)), 2i+1 its cosine."""
+    """Make the vectors of positions, (length, d_model): 2i is sin(pos / 10000^(2i/d_model)), 2i+1 its cosine."""
     angles = torch.arange(length)[:, None] / 10_000 ** (torch.arange(0, d_model, 2) / d_model)  # (length, d_model / 2)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
@@ -129,7 +129,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output (`memory`), then a feed-forward network."""
+    """Masked self-attention, attention to the encoder's output (`memory`), a feed-forward network."""
 
     def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -214,7 +214,10 @@ def rate(step: int, d_model: int, warmup: int = 400) -> float:
 def train(
     model: Transformer, batches: list[tuple[Tensor, Tensor, Tensor]], steps: int, warmup: int = 400
 ) -> list[float]:
-    """Train on (src, tgt_in, tgt_out), batch after batch and again from the first: the loss of each step."""
+    """Train on (src, tgt_in, tgt_out), batch after batch and again from the first: the loss of each step.
+
+    Adam has the paper's settings (section 5.3): betas 0.9 and 0.98, eps 1e-9.
+    """
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     model.train()
     losses = []
