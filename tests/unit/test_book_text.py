@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import dragoman.learn
+from dragoman.learn import mini_solution
 from dragoman.learn.book import CODE
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, Chapter, chapters
@@ -181,6 +182,39 @@ def test_a_chapter_asserts_its_sentences_and_describes_its_figures(chapter: Chap
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "show"
     ]
     assert all(len(call.args) == 3 and len(ast.literal_eval(call.args[2])) > 40 for call in calls)
+
+
+def plain(node: ast.AST) -> str:
+    """The code of a function or class, without what types and docstrings say of it."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part) is not None:
+            del part.body[0]
+        if isinstance(part, ast.FunctionDef):
+            part.returns = None
+        if isinstance(part, ast.arg):
+            part.annotation = None
+        if isinstance(part, ast.AnnAssign) and part.value is not None:
+            part.annotation = ast.Constant(None)
+    return ast.unparse(node).replace(": None =", " =").replace("math.inf", "torch.inf")
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=by_name)
+def test_a_chapter_shows_its_pieces_as_the_reference_has_them(chapter: Chapter) -> None:
+    """The reader of a chapter and of `mini_solution.py` sees the same code."""
+    whole = Path(mini_solution.__file__).read_text(encoding="utf-8")
+    starts = re.split(r"^# Chapter (\d+): .*$", whole, flags=re.MULTILINE)
+    pieces = ast.parse(dict(zip(starts[1::2], starts[2::2], strict=True)).get(str(chapter.number), "")).body
+    shown = [
+        node
+        for cell in chapter.cells
+        if cell.is_code and not cell.is_check
+        for node in ast.parse(cell.text).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    for piece in pieces:
+        assert isinstance(piece, ast.FunctionDef | ast.ClassDef)
+        assert f"`{piece.name}`" in english_text(chapter)
+        assert plain(piece) in [plain(node) for node in shown if node.name == piece.name]
 
 
 @pytest.mark.parametrize("chapter", BILINGUAL, ids=by_name)
