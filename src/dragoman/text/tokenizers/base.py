@@ -157,7 +157,7 @@ class Vocabulary:
         counts: Mapping[str, int] = Counter(token for token in tokens if token not in known)
         entries = ((-count, token) for token, count in counts.items() if count >= min_count)
         ordered = sorted(entries) if max_size is None else heapq.nsmallest(max(0, max_size - len(known)), entries)
-        if not ordered:
+        if not ordered and not first:
             raise Error.EMPTY(f"the vocabulary is empty: the training text has no token at least {min_count} times")
         return cls([*first, *(token for _, token in ordered)])
 
