@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.analysis.figure import INK, MUTED, PALETTE, TRAIN, Figure, new_figure, styled
-from dragoman.inference.watched_search import END_TOO_LOW, FINISHED, GOES_ON, Candidate, WatchedSearch
+from dragoman.inference.watched_search import END_TOO_LOW, FINISHED, GOES_ON, Candidate, SearchStep, WatchedSearch
 
 MAX_STEPS = 24
 """Steps that a picture has room for."""
@@ -25,7 +25,7 @@ def search_table(watched: WatchedSearch) -> str:
         for candidate in step.candidates:
             lines.append(
                 f"     {candidate.parent + 1} + {candidate.piece:<14} ln p {candidate.log_prob:9.4f}   "
-                f"{fate(candidate, step.divisor)}"
+                f"{fate(watched, step, candidate)}"
             )
         best = "none yet" if step.best_finished is None else f"{step.best_finished:.4f}"
         lines.append(
@@ -39,20 +39,25 @@ def search_table(watched: WatchedSearch) -> str:
     return "\n".join(lines)
 
 
-def fate(candidate: Candidate, divisor: float) -> str:
-    """The end of a candidate, with the arithmetic of the length penalty where it ended."""
+def fate(watched: WatchedSearch, step: SearchStep, candidate: Candidate) -> str:
+    """The end of a candidate and its reason, with the arithmetic of the length penalty where it ended."""
     if candidate.fate == FINISHED:
-        return f"finished: {candidate.log_prob:.4f} / {divisor:.4g} = {candidate.score:.4f}"
+        won = "the winner" if candidate.wins else f"{watched.hypotheses[0].score:.4f} has won"
+        return f"finished: {candidate.log_prob:.4f} / {step.divisor:.4g} = {candidate.score:.4f}, {won}"
     if candidate.fate == GOES_ON and candidate.place is not None:
-        return f"goes on as {candidate.place + 1}"
+        ends = "" if candidate.has_heirs else "; the next step keeps nothing of it"
+        ends = "; it had not ended when the search stopped" if step is watched.steps[-1] else ends
+        return f"goes on as {candidate.place + 1}{ends}"
     if candidate.fate == END_TOO_LOW:
-        return "dropped: ends, but is not among the best of the beam"
-    return "dropped: others are more probable"
+        return f"dropped: ends, but is not among the best {watched.beam_size}"
+    kept = min((one.log_prob for one in step.candidates if one.fate == GOES_ON), default=None)
+    return "dropped: others are more probable" + ("" if kept is None else f", the last that is kept has {kept:.4f}")
 
 
 @styled
 def search_figure(watched: WatchedSearch) -> Figure:
-    """The tree of a search, a column for each step: boxes go on, green ones ended, grey words were dropped."""
+    """The tree of a search, a column for each step: boxes go on, green ones ended, grey words were dropped; the
+    best translation is orange."""
     steps = watched.steps[:MAX_STEPS]
     rows = max(len(step.candidates) for step in steps)
     cut = f" (its first {MAX_STEPS} steps)" if len(watched.steps) > MAX_STEPS else ""
@@ -77,12 +82,12 @@ def search_figure(watched: WatchedSearch) -> Figure:
         for y, one in enumerate(order):
             start = where[one.parent]
             lives, ended = one.fate == GOES_ON, one.fate == FINISHED
-            color = TRAIN if lives else PALETTE[2] if ended else MUTED
-            axes.annotate(
-                "", (x - 0.2, y), (start[0] + 0.2, start[1]),
-                arrowprops={"arrowstyle": "-", "color": color, "linewidth": 1.2 if lives or ended else 0.4},
-            )  # fmt: skip
+            color = PALETTE[1] if one.wins else TRAIN if lives else PALETTE[2] if ended else MUTED
+            width = 2.4 if one.wins else 1.2 if lives or ended else 0.4
+            line = {"arrowstyle": "-", "color": color, "linewidth": width}
+            axes.annotate("", (x - 0.2, y), (start[0] + 0.2, start[1]), arrowprops=line)
             label = f"{one.piece}\n{one.score:.3f}" if ended else f"{one.piece}\n{one.log_prob:.2f}"
+            label = f"★ {label}" if one.wins and (ended or x == len(watched.steps)) else label
             frame = {**box, "facecolor": "white", "edgecolor": color} if lives or ended else None
             axes.text(
                 x, y, label, ha="center", va="center", fontsize=7, color=color if frame is None else INK, bbox=frame
@@ -91,7 +96,7 @@ def search_figure(watched: WatchedSearch) -> Figure:
                 places[one.place] = (x, y)
         where = [places[place] for place in sorted(places)]
     axes.text(
-        0, rows - 0.45, "blue: goes on (ln p); green: finished (score = ln p ÷ divisor); grey: dropped", fontsize=7.5,
-        color=MUTED, va="center",
+        0, rows - 0.45, "orange: the best (★); blue: goes on (ln p); green: finished (score = ln p ÷ divisor); grey: dropped",
+        fontsize=7.5, color=MUTED, va="center",
     )  # fmt: skip
     return figure

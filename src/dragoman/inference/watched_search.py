@@ -1,12 +1,12 @@
 """A beam search of one sentence, step by step: every hypothesis, its next tokens, and what became of each candidate."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
-from dragoman.decoding.base import SPECIALS, Hypothesis
+from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis
 from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
 from dragoman.decoding.search import default_max_lengths
@@ -51,6 +51,10 @@ class Candidate:
     """Its place among those alive in the next step."""
     score: float | None = None
     """Of a finished one: its log probability over the divisor of its length."""
+    has_heirs: bool = True
+    """False for one that goes on, and of which the next step keeps nothing."""
+    wins: bool = False
+    """It is the best translation, or the beginning of it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ class WatchedSearch:
     texts: list[str]
     longest: int
     stopped: str
+    why: str
+    """The same as one of WHY_STOPPED."""
+
+
+WHY_STOPPED = ("bound", "longest", "greedy", "setting")
 
 
 @torch.inference_mode()
@@ -112,29 +121,55 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     longest = int(default_max_lengths(torch.ones(1, len(ids) + 1, dtype=torch.bool), decoding)) + len(given)
     longest = min(longest, translator.model.max_target_length or longest)
     steps = [_step(translator, one, decoding.length_penalty.divisor, longest, top) for one in watched]
-    last = steps[-1]
-    if last.best_finished is not None and last.best_finished >= last.still_possible:
-        stopped = (
-            f"none of those that go on can still reach the {decoding.n_best} best: at most {last.still_possible:.4f}, "
-            f"were they {longest} tokens long and no less probable"
-        )
-    elif last.length == longest:
-        stopped = f"the longest length is reached: {longest} tokens"
-    elif decoding.beam_size == 1:
-        stopped = "`</s>` is the most probable next token: with a beam of 1 that is the end"
-    else:
-        stopped = f"decoding.stopping={decoding.stopping} ends it here"
+    best = hypotheses[0]
+    pieces = labels(tokenizers.tgt, best.ids if best.cut else [*best.ids, SPECIALS.eos_id])
+    why, stopped = _why_stopped(steps[-1], decoding, longest)
     return WatchedSearch(
         src=labels(tokenizers.src, ids),
         src_ids=ids,
         beam_size=decoding.beam_size,
-        steps=steps,
+        steps=_judged(steps, pieces, GOES_ON if best.cut else FINISHED),
         hypotheses=hypotheses,
         pieces=[labels(tokenizers.tgt, one.ids) for one in hypotheses],
         texts=[tokenizers.tgt.decode(one.ids) for one in hypotheses],
         longest=longest,
         stopped=stopped,
+        why=why,
     )
+
+
+def _why_stopped(last: SearchStep, decoding: DecodingConfig, longest: int) -> tuple[str, str]:
+    """One of WHY_STOPPED, and a sentence with its numbers."""
+    if last.best_finished is not None and last.best_finished >= last.still_possible:
+        return "bound", (
+            f"none of those that go on can still reach the {decoding.n_best} best: at most {last.still_possible:.4f}, "
+            f"were they {longest} tokens long and no less probable"
+        )
+    if last.length == longest:
+        return "longest", f"the longest length is reached: {longest} tokens"
+    if decoding.beam_size == 1:
+        return "greedy", "`</s>` is the most probable next token: with a beam of 1 that is the end"
+    return "setting", f"decoding.stopping={decoding.stopping} ends it here"
+
+
+def _judged(steps: Sequence[SearchStep], best: Sequence[str], end: str) -> list[SearchStep]:
+    """The steps, their candidates with `has_heirs` and `wins`. `best`: the pieces of the best translation; `end`: the
+    fate of its last one."""
+    judged, heirs = list[SearchStep](), set[int]()
+    winner: int | None = None  # the place of the best one among those alive in the next step
+    for number, step in reversed(list(enumerate(steps))):
+        candidates = []
+        for one in step.candidates:
+            if number == len(best) - 1:
+                wins = one.fate == end and [*step.alive[one.parent].pieces[1:], one.piece] == list(best)
+            else:
+                wins = one.fate == GOES_ON and one.place == winner
+            has_heirs = number == len(steps) - 1 or one.fate != GOES_ON or one.place in heirs
+            candidates.append(replace(one, has_heirs=has_heirs, wins=wins))
+        heirs = {one.parent for one in candidates if one.fate in (GOES_ON, FINISHED)}
+        winner = next((one.parent for one in candidates if one.wins), None)
+        judged.append(replace(step, candidates=candidates))
+    return judged[::-1]
 
 
 def _step(
