@@ -4,6 +4,8 @@ One subject a file: functions that compute, and functions that draw what was com
 `cli/inspect.py`; a page can hold any of the figures by `figure.to_svg`.
 """
 
+from pathlib import Path
+
 NINE_STEPS = (
     "Read pairs",
     "Normalise and tokenize",
@@ -28,3 +30,6 @@ _OTHER_TITLES = {
 def step_titles(task: str) -> list[str]:
     """The titles of the nine steps in runs of a task."""
     return [_OTHER_TITLES.get(task, {}).get(number, title) for number, title in enumerate(NINE_STEPS, start=1)]
+
+EXPLAIN_PAGE = [Path(__file__).with_name(name) for name in ("explain.js", "explain.css", "explain_zh.json")]
+"""The script, the style and the Chinese texts of the page that explains a sentence (`explain.py`)."""

@@ -51,7 +51,7 @@ function once(object, name, compute) {
 const floats = (array) => once(array, "floats", () => new Float32Array(Uint8Array.from(atob(array.data), (one) => one.charCodeAt(0)).buffer));
 const count = (number) => number.toLocaleString(language);
 const percent = (p) => `${(100 * p).toFixed(p < 0.001 ? 3 : 1)} %`;
-const fixed = (number, digits = 4) => number.toFixed(digits).replace("-", "−");
+const fixed = (number, digits = 4) => number.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 const heat = (value) => `background: color-mix(in srgb, var(--heat) ${(100 * Math.max(0, Math.min(1, value))).toFixed(1)}%, var(--paper))`;
 const isRtl = (text) => /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(text);
 const piece = (text) => el("bdi", {}, text);
@@ -104,7 +104,7 @@ function vector(one, name, layer, head, position) {
 // A table of cells. `cell(row, column)`: {text, style, class, title}; `pick`: what a click on a cell does.
 function map(rows, columns, cell, { pick, now = -1, label = "" } = {}) {
   const name = (token, place, tag, more = {}) => el(tag, { ...more, title: `${token} (${place})` }, tag === "th" ? piece(token) : "");
-  const head = el("tr", {}, el("td", { style: "width: auto; background: none" }), columns.map((token, c) => el("th", { title: `${token} (${c})` }, el("span", {}, piece(token)))));
+  const head = el("tr", {}, el("td", { class: "corner" }), columns.map((token, c) => el("th", { title: `${token} (${c})` }, el("span", {}, piece(token)))));
   const body = rows.map((token, r) => el("tr", { class: r === now ? "now" : "" }, name(token, r, "th", { scope: "row" }), columns.map((_, c) => {
     const { text = "", style = "", title = "", ...rest } = cell(r, c);
     return el("td", { style, title, class: `${rest.class ?? ""}${pick ? " pick" : ""}`, "data-at": `${r} ${c}` }, text);
@@ -149,9 +149,9 @@ function player() {
     el("p", {}, t("The start token goes in, passes through the layers, and every entry of the vocabulary gets a probability. One token falls out. It goes in again, until </s> falls out.")),
     look(t("which candidate is taken, and how sure the model is. Click another candidate: the model goes on from your choice.")),
     el("div", { class: "controls" },
-      button("first", "⏮", t("to the start (Home)"), () => go(0)), button("back", "◀", t("one part back (←)"), () => go(frame() - 1)),
-      button("play", "▶", t("play or pause (space)"), toggle), button("forward", "▶|", t("one part on (→)"), () => go(frame() + 1)),
-      button("next-token", "⏭", t("to the next token (Page Down)"), nextToken),
+      button("first", "⇤", t("to the start (Home)"), () => go(0)), button("back", "←", t("one part back (←)"), () => go(frame() - 1)),
+      button("play", "▶", t("play or pause (space)"), toggle), button("forward", "→", t("one part on (→)"), () => go(frame() + 1)),
+      button("next-token", "⇥", t("to the next token (Page Down)"), nextToken),
       el("input", { type: "range", id: "frame", min: 0, max: 1, "aria-label": t("part of the translation"), oninput: (event) => go(+event.target.value) })),
     el("p", { class: "status", id: "where", role: "status" }),
     el("div", { class: "sides" },
@@ -264,7 +264,7 @@ function update() {
   const way = current(), { step, part } = state;
   $("frame").max = steps() * parts() - 1;
   $("frame").value = frame();
-  $("play").textContent = state.timer ? "⏸" : "▶";
+  $("play").textContent = state.timer ? "❚❚" : "▶";
   const doing = part === 0 ? t("it goes in") : isOut() ? t("a token falls out") : t("layer {n} of {all}", { n: part, all: D.layers.length });
   $("where").textContent = t("token {n} of {all}: {doing}", { n: step + 1, all: steps(), doing });
   $("frame").setAttribute("aria-valuetext", $("where").textContent);
@@ -286,7 +286,7 @@ function candidates(way, step) {
   }));
   const first = way.next[step][0][0] === taken;
   const remark = first ? "" : state.way && way.ids[step] !== D.ways[0].ids[step] ? ` ${t("It is your choice, or follows from it.")}` : ` ${t("It is not the most probable one: the beam search looks at whole sentences.")}`;
-  const next = step + 1 < steps() ? t("“{token}” falls out and goes in again. The text so far: {text}", { token: way.pieces[step], text: way.so_far[step] }) : t("“{token}” falls out: the translation is done. {text}", { token: way.pieces[step], text: way.text });
+  const next = step + 1 < steps() ? t("“{token}” falls out and goes in again. The text so far: “{text}”.", { token: way.pieces[step], text: way.so_far[step] }) : t("“{token}” falls out: the translation is done: “{text}”.", { token: way.pieces[step], text: way.text });
   $("falls").textContent = isOut() ? next + remark : "";
 }
 
@@ -549,7 +549,7 @@ function stepOf(number) {
   const ranked = step.candidates.map((one) => el("tr", { class: one.wins ? "wins" : "" }, el("td", {}, `${one.wins ? "★ " : ""}${one.parent + 1} + `, piece(one.piece)), el("td", { class: "number" }, fixed(one.log_prob)), el("td", {}, fate(one, step))));
   return [el("h3", {}, t("alive before this step")), el("div", { class: "scroll" }, el("table", { class: "plain" }, head(t("hypothesis"), "ln p", t("its next tokens")), alive)),
     el("h3", {}, t("its candidates, best first")), el("div", { class: "scroll" }, el("table", { class: "plain" }, head(t("hypothesis + token"), "ln p", t("what becomes of it")), ranked)),
-    el("p", { class: "muted" }, t("best finished: {best}; the most that those that go on can reach: {possible}", { best: step.best_finished === null ? t("none yet") : fixed(step.best_finished), possible: fixed(step.still_possible) }))];
+    el("p", { class: "muted" }, t("best finished: {best}; the most that those that go on can reach: {possible}", { best: step.best_finished == null ? t("none yet") : fixed(step.best_finished), possible: fixed(step.still_possible) }))];
 }
 
 function beam() {
@@ -577,5 +577,5 @@ function trace() {
   return section("trace", t("Every tensor"),
     el("p", {}, t("The same sentence pair followed through the model: what goes in and comes out of each part, with its shape.")),
     look(t("the shapes: (batch, length, width) goes through all layers unchanged; the last step widens it to the vocabulary.")),
-    el("details", { open: true }, el("summary", {}, t("shapes")), el("div", { class: "scroll" }, table)));
+    el("details", { open: matchMedia("(min-width: 50rem)").matches }, el("summary", {}, t("shapes")), el("div", { class: "scroll" }, table)));
 }

@@ -16,7 +16,7 @@ import jinja2
 import torch
 from torch import nn
 
-from dragoman.analysis import fonts
+from dragoman.analysis import EXPLAIN_PAGE, fonts
 from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.trace import trace
 from dragoman.analysis.ways import NUM_CHOICES, NUM_NEXT_TOKENS, array, other_ways, way
@@ -36,8 +36,6 @@ from dragoman.version import __version__
 
 MAX_TOKENS = 80
 """Of a sentence that is explained: with more the maps are too small to be read."""
-PARTS = {name: files("dragoman.analysis").joinpath(name) for name in ("explain.js", "explain.css", "explain_zh.json")}
-"""Parts of the page, which a server sends as files."""
 
 
 def explain(
@@ -92,7 +90,7 @@ def write_page(data: dict[str, Any], path: Path) -> None:
     template = files("dragoman.analysis").joinpath("explain.html.j2").read_text(encoding="utf-8")
     font = fonts.embedded(json.dumps(data, ensure_ascii=False))
     drawn = base64.b64encode(font).decode("ascii") if font else ""
-    script, style, zh = (part.read_text(encoding="utf-8") for part in PARTS.values())
+    script, style, zh = (part.read_text(encoding="utf-8") for part in EXPLAIN_PAGE)
     page = environment.from_string(template).render(
         data=data, font=drawn, script=script, style=style, zh=json.loads(zh)
     )

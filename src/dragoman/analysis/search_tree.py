@@ -45,7 +45,7 @@ def fate(watched: WatchedSearch, step: SearchStep, candidate: Candidate) -> str:
         won = "the winner" if candidate.wins else f"{watched.hypotheses[0].score:.4f} has won"
         return f"finished: {candidate.log_prob:.4f} / {step.divisor:.4g} = {candidate.score:.4f}, {won}"
     if candidate.fate == GOES_ON and candidate.place is not None:
-        ends = "" if candidate.has_heirs else "; the next step keeps nothing of it"
+        ends = "" if candidate.has_heirs else "; then nothing of it is kept"
         ends = "; it had not ended when the search stopped" if step is watched.steps[-1] else ends
         return f"goes on as {candidate.place + 1}{ends}"
     if candidate.fate == END_TOO_LOW:

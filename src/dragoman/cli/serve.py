@@ -71,6 +71,7 @@ def serve(
     deadline: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 8.0,
     document_characters: DocumentCharacters = Limits.document_characters,
     disk: Disk = Limits.disk_bytes // 2**20,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain sentences (/explain), as on 127.0.0.1.")] = False,
     no_documents: Annotated[bool, typer.Option("--no-documents", help="Take no files.")] = False,
     corrections: Corrections = None,
     corrections_without_key: CorrectionsWithoutKey = False,
@@ -96,6 +97,7 @@ def serve(
     """
     run_server = _server()
     paths = runs or [_demo_run()]
+    is_local = is_loopback(host) and not behind_proxy
     settings = Settings(
         paths, device, engine, precision, threads, store or paths[0].resolve().parent / "serve.sqlite",
         Limits(
@@ -103,8 +105,9 @@ def serve(
             document_characters=document_characters, disk_bytes=disk * 2**20, disk_bytes_per_client=disk * 2**18,
         ),
         key_required, metrics_key, _mode(corrections, no_corrections, corrections_without_key),
-        corrections_without_key, is_loopback(host) and not behind_proxy, allowed_host or (),
-        documents=not no_documents, work_folder=work_folder, root_path=root_path, datastores=datastore or (),
+        corrections_without_key, is_local, allowed_host or (),
+        documents=not no_documents, explain=explain or is_local, work_folder=work_folder, root_path=root_path,
+        datastores=datastore or (),
     )  # fmt: skip
     run_server(settings, host, port, behind_proxy=behind_proxy, access_log=access_log)
 

@@ -118,7 +118,7 @@ ROUTES = [
 
 def _api_at(path: str) -> Api:
     """The API whose clients ask for an address; of an unknown address LibreTranslate's."""
-    if path == "/plain":
+    if path in ("/plain", "/explain"):
         return pages.api
     prefixes = {"/v1/": v1.api, "/v2/": deepl.api, "/v3/": deepl.api}
     return prefixes.get(path[:4], libretranslate.api)

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from dragoman.analysis import EXPLAIN_PAGE
 from dragoman.languages.codes import direction_of, script_of, tag_of
 from dragoman.quality.warnings import Warning, WarningKind
 from dragoman.serve.api import Api, Call
@@ -22,7 +23,7 @@ from dragoman.serve.apis.v1_models import Pair
 from dragoman.serve.errors import ApiError
 from dragoman.serve.messages import FOLDER, LOCALES, Messages, locales, messages_for, own_name, words
 from dragoman.serve.openapi import METHODS, example_of
-from dragoman.serve.requests import check_size, planned
+from dragoman.serve.requests import check_size, planned, require
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, TranslateParams
 from dragoman.serve.state import Server
@@ -41,6 +42,7 @@ def page_files() -> dict[str, Path]:
     """The files of the page by their address, but for those that the server writes into."""
     paths = (path for path in sorted(FOLDER.rglob("*")) if path.suffix in KINDS.keys() - {".html"})
     files = {f"/page/{path.relative_to(FOLDER).as_posix()}": path for path in paths if path.name != "sw.js"}
+    files |= {f"/page/{path.name}": path for path in EXPLAIN_PAGE if path.suffix != ".json"}
     return {**files, **{address: files.pop(f"/page/{name}") for address, name in _AT_ROOT.items()}}
 
 
@@ -50,6 +52,8 @@ def version() -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in FOLDER.rglob("*") if path.suffix in KINDS):
         digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in EXPLAIN_PAGE:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -62,7 +66,7 @@ def _html(request: Request, name: str, status: int = 200, **parts: str) -> HTMLR
         "direction": t.direction,
         "script": script_of(t.locale),
         "locales": escape(json.dumps(locales())),
-        "languages": _languages(t, "docs" if name == "docs.html" else "plain"),
+        "languages": _languages(t, name.removesuffix(".html") if name in ("docs.html", "explain.html") else "plain"),
     }
     text = re.sub(r"\{\{(.*?)\}\}", lambda one: escape(t.known(one[1])), text)
     text = re.sub(r"<!-- (\w+) -->", lambda part: parts[part[1]], text)
@@ -204,6 +208,23 @@ def _select(name: str, options: Mapping[str, str], chosen: str) -> str:
         for code, label in options.items()
     )
     return f'<select name="{name}">{"".join(rows)}</select>'
+
+
+@api.operation("GET", "/explain", "The page that explains a sentence", "<!doctype html>", public=True)
+def explain(call: Call) -> Response:
+    server, t = call.server, messages_for(call.request)
+    require(server.settings.explain, "Sentences are not explained by this server")
+    pairs = {" ".join(pair): t.pair(*pair) for pair in sorted(server.service.runs)}
+    content = f"""<p><label>{escape(t("From and to"))} {_select("pair", pairs, "")}</label></p>
+<div class="row"><label for="sentence">{escape(t("Sentence"))}</label>
+<input id="sentence" dir="auto" maxlength="{server.limits.text_characters}" autocomplete="off" required>
+<button class="primary">{escape(t("Explain"))}</button></div>"""
+    if not pairs:
+        wait = t("The models are being loaded: reload this page in a minute.")
+        content = f"<p>{escape(wait)}</p>"
+    zh = EXPLAIN_PAGE[-1].read_text("utf-8").replace("<", "\\u003c")
+    required = "true" if server.settings.key_required else ""
+    return _html(call.request, "explain.html", pairs=content, zh=zh, required=required)
 
 
 def docs(request: Request, spec: Mapping[str, Any]) -> HTMLResponse:

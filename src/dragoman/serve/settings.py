@@ -88,6 +88,8 @@ class Settings:
     allowed_hosts: Sequence[str] = ()
     """Names that clients call the server by; none: any, but on a `local` server that of the machine alone."""
     documents: bool = True
+    explain: bool = False
+    """Sentences are explained (`/explain`), by models of their own beside those that are served."""
     work_folder: Path | None = None
     load_first: bool = False
     """The application starts when its runs are loaded; else it starts at once and says 503 until then."""

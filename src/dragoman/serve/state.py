@@ -21,6 +21,7 @@ from dragoman.runs import checkpoint
 from dragoman.serve.clients import Gate
 from dragoman.serve.database import LOCK_WAIT_S
 from dragoman.serve.documents import DocumentTasks
+from dragoman.serve.explainer import Explainer
 from dragoman.serve.fairness import FairThreads, Shares
 from dragoman.serve.glossaries import Glossaries
 from dragoman.serve.memories import CorrectionMemories
@@ -50,6 +51,7 @@ class Server:
         self.memories = CorrectionMemories(self.store.corrections)
         self.service = Service(BatchScheduler(settings.threads, settings.limits.deadline_seconds), self.memories.memory)
         self.gate = Gate(self.store, self.limits, settings.key_required)
+        self.explainer = Explainer()
         self.glossaries = Glossaries(self.store, self.limits, self.gate)
         self.tasks = DocumentTasks(self.service, self.metrics, self.limits, settings.work_folder)
         self.bodies = Shares()

@@ -43,7 +43,7 @@ from dragoman.serve.requests import (
     sources_of,
 )  # fmt: skip
 from dragoman.serve.scheduler import DeadlineExceeded, RequestHandle
-from dragoman.serve.service import AUTO, TranslateParams, as_it_is
+from dragoman.serve.service import AUTO, ServedRun, TranslateParams, as_it_is
 from dragoman.text.glossary import Glossary
 from dragoman.text.segment import Span
 
@@ -120,6 +120,7 @@ def limits(call: Call) -> dict[str, Any]:
         "key_required": settings.key_required,
         "corrections": call.corrector.as_dict(),
         "documents": settings.documents,
+        "explain": settings.explain,
         "formats": SUFFIXES,
         "glossary_terms": models.MAX_TERMS,
     }
@@ -336,6 +337,31 @@ def words(call: Call, given: models.WordsRequest) -> Awaitable[dict[str, Any]]:
         return {"translations": [{"text": item.text, "score": item.score} for item in items]}
 
     return call.run(work, Load(4 * service.tokens(src, tgt, [given.text]), len(given.text)))
+
+
+def _explained(call: Call, given: models.ExplainRequest | models.WayRequest) -> tuple[ServedRun, Load]:
+    """The run that explains a text, and how much that is. Raises ApiError where that is switched off or too much."""
+    require(call.server.settings.explain, "Sentences are not explained by this server")
+    check_size(call.server, [given.text])
+    src, tgt = languages_of(call, given, auto=False)
+    legs = call.server.service.route(src, tgt)
+    if len(legs) > 1:
+        raise ApiError(400, f"{src} to {tgt} goes through {legs[1].languages[0]}: explain either half")
+    return legs[0], Load(4 * call.server.service.tokens(src, tgt, [given.text]), len(given.text))
+
+
+@api.operation("POST", "/v1/explain", "How a sentence is translated: what the page /explain shows",
+               {"src": {"pieces": ["Ich", "</s>"]}, "ways": [{"text": "I"}]})  # fmt: skip
+def explain(call: Call, given: models.ExplainRequest) -> Awaitable[dict[str, Any]]:
+    run, load = _explained(call, given)
+    return call.run(lambda _: call.server.explainer.explain(run, given.text, given.beam_size), load)
+
+
+@api.operation("POST", "/v1/explain/way", "The way of a translation that begins with tokens and goes on greedily",
+               {"ids": [4, 3], "pieces": ["I", "</s>"], "text": "I", "log_probs": [-0.4, -0.1]})  # fmt: skip
+def explain_way(call: Call, given: models.WayRequest) -> Awaitable[dict[str, Any]]:
+    run, load = _explained(call, given)
+    return call.run(lambda _: call.server.explainer.way(run, given.text, given.begin), load)
 
 
 @api.operation("POST", "/v1/glossary", "Read a file of terms (.csv, .tsv, .tbx, .xlsx, lines), and say what is no term",

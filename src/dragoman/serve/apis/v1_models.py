@@ -6,6 +6,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from pydantic_core import from_json
 
 from dragoman.serve.corrector import Scope
+from dragoman.serve.explainer import MAX_BEGIN
 from dragoman.serve.requests import Detected
 from dragoman.serve.service import AUTO
 from dragoman.text.glossary import Glossary
@@ -72,6 +73,16 @@ class WordsRequest(Pair):
     text: Text = ""
     prefix: str = Field("", examples=["I"])
     count: int = Field(6, ge=1)
+
+
+class ExplainRequest(Pair):
+    text: Text = ""
+    beam_size: int | None = Field(None, ge=1, le=16)
+
+
+class WayRequest(Pair):
+    text: Text = ""
+    begin: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=MAX_BEGIN, examples=[[4]])
 
 
 class DetectRequest(BaseModel):

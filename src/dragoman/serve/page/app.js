@@ -115,6 +115,7 @@ function App() {
     <${Announcer} />
     <footer>
       <a href=${`${ROOT}docs?lang=${locale}`}>${t("API")}</a>
+      ${limits?.explain && html`<a href=${`${ROOT}explain?lang=${locale}`}>${t("How a sentence is translated")}</a>`}
       <span>${t("Texts are translated on this server and kept nowhere; the history is in this browser.")}</span>
     </footer>`;
 }
