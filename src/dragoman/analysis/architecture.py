@@ -33,6 +33,10 @@ class Box:
     """A key of `COLORS`."""
     reads: str = ""
     """The name of a column whose top this box reads too."""
+    skips: int = 0
+    """Of a sum: boxes below it that the residual connection goes round."""
+    inputs: tuple[str, str] = ("", "")
+    """The names of what an attention makes of the box below, and of the column that it reads."""
 
 
 @dataclass
@@ -45,6 +49,8 @@ class Column:
     """(first box, last box, times)."""
 
 
+WIDE = 4.3
+"""The distance of two columns; a box has a width of 2.7."""
 SOURCE, TARGET = "source ids, (batch, src_len)", "target ids from <s> on, (batch, tgt_len)"
 COLORS = {
     "embedding": PALETTE[3],
@@ -113,7 +119,8 @@ def _layer(layer: EncoderLayer | DecoderLayer) -> list[Box]:
 
 
 def _sublayer(residual: Any, inside: Box) -> list[Box]:
-    norm, add = Box(type(residual.norm).__name__, "", "norm"), Box("+ residual")
+    norm, skipped = Box(type(residual.norm).__name__, "", "norm"), 1 if isinstance(residual, PostNorm) else 2
+    add = Box("+ residual", skips=skipped)
     if isinstance(residual, PostNorm):
         return [inside, add, norm]
     return [inside, norm, add] if isinstance(residual, OutputNorm) else [norm, inside, add]
@@ -128,7 +135,7 @@ def _attention(module: MultiHeadAttention | SSRU, name: str, reads: str = "") ->
     if not isinstance(module.positions, NoPositions) and reads == "":
         kind = type(module.positions).__name__.removesuffix("Positions").lower()
         shape += "" if kind == "attention" else f", {kind}"
-    return Box(name, shape, "attention", reads)
+    return Box(name, shape, "attention", reads, inputs=("q", "k, v") if reads else ("q, k, v", ""))
 
 
 def _feed_forward(module: Any) -> Box:
@@ -151,7 +158,8 @@ def _recurrent(model: Recurrent) -> list[Column]:
     reads = "encoder"
     if isinstance(model.decoder, AttentionalDecoder):
         kind = type(model.decoder.attention).__name__.removesuffix("Attention")
-        decoder.append(Box(f"{kind} attention to the source", "query: the state before", "attention", reads))
+        name, shape = f"{kind} attention to the source", "query: the state before"
+        decoder.append(Box(name, shape, "attention", reads, inputs=("", "k, v")))
         reads = ""
     first, *others = _cells(model.decoder)
     decoder += [Box(first.name, f"{first.shape}, begins with the encoder's last state", first.kind, reads), *others]
@@ -173,19 +181,20 @@ def _cells(stack: nn.Module) -> list[Box]:
 
 @styled
 def architecture_figure(model: nn.Module) -> Figure:
-    """The columns of a model beside each other, inputs at the bottom; a frame around what comes several times."""
+    """The columns of a model beside each other, inputs at the bottom; a frame around what comes several times, residual connections at
+    the right."""
     columns = columns_of(model)
     tallest = max(len(column.boxes) for column in columns)
     total = sum(parameter.numel() for parameter in model.parameters())
-    figure = new_figure(0.9 + 4.1 * len(columns), 1.3 + 0.52 * tallest, f"{type(model).__name__}, {total:,} parameters")
+    figure = new_figure(0.9 + 4.4 * len(columns), 1.3 + 0.52 * tallest, f"{type(model).__name__}, {total:,} parameters")
     axes: Any = figure.subplots()
     axes.set_axis_off()
-    axes.set_xlim(-0.6, 4.0 * len(columns) - 0.5)
+    axes.set_xlim(-0.6, WIDE * len(columns) - 0.6)
     axes.set_ylim(-0.7, tallest + 0.5)
     rounded, arrow = "round,pad=0.02", {"arrowstyle": "->", "color": MUTED}
-    tops = {column.name: (4.0 * place, len(column.boxes) - 1) for place, column in enumerate(columns)}
+    tops = {column.name: (WIDE * place, len(column.boxes) - 1) for place, column in enumerate(columns)}
     for place, column in enumerate(columns):
-        x = 4.0 * place
+        x = WIDE * place
         axes.text(x + 1.35, len(column.boxes) - 0.05, column.name, ha="center", fontsize=9.5, fontweight="bold")
         for y, box in enumerate(column.boxes):
             color = COLORS[box.kind]
@@ -195,14 +204,20 @@ def architecture_figure(model: nn.Module) -> Figure:
             axes.text(x + 1.35, y, label, ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.25)
             if y:
                 axes.annotate("", (x + 1.35, y - 0.32), (x + 1.35, y - 0.68), arrowprops=arrow)
+                axes.text(x + 1.45, y - 0.5, box.inputs[0], va="center", fontsize=7, color=MUTED)
             if box.reads:
                 left, top = tops[box.reads]
-                middle = (left + 2.7 + x) / 2
+                middle = (left + 3.05 + x) / 2
                 axes.plot([left + 2.72, middle, middle], [top, top, y], color=MUTED, linewidth=1)
                 axes.annotate("", (x - 0.02, y), (middle, y), arrowprops=arrow)
+                axes.text(x - 0.22, y + 0.1, box.inputs[1], ha="right", va="bottom", fontsize=7, color=MUTED)
+            if box.skips:  # from the arrow into the sublayer round it to the sum
+                start, right = y - box.skips - 0.5, x + 2.92
+                axes.plot([x + 1.35, right, right], [start, start, y], color=TRAIN, linewidth=1)
+                axes.annotate("", (x + 2.72, y), (right, y), arrowprops={**arrow, "color": TRAIN})
         if column.repeated is not None:
             first, last, times = column.repeated
             dashed: Any = {"facecolor": "none", "edgecolor": GRID, "linewidth": 1.5, "linestyle": "--"}
-            axes.add_patch(FancyBboxPatch((x - 0.18, first - 0.44), 3.06, last - first + 0.88, rounded, **dashed))
-            axes.text(x + 2.98, (first + last) / 2, f"× {times}", ha="left", va="center", fontsize=10, color=MUTED)
+            axes.add_patch(FancyBboxPatch((x - 0.18, first - 0.56), 3.26, last - first + 1.0, rounded, **dashed))
+            axes.text(x + 3.14, (first + last) / 2, f"× {times}", ha="left", va="center", fontsize=10, color=MUTED)
     return figure
