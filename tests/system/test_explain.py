@@ -312,7 +312,9 @@ def test_a_choice_goes_on_and_both_ways_stand_side_by_side(tmp_path: Path, open_
     assert page.locator("#next [data-id='0']").count() == 0 or page.locator("#next [data-id='0']").is_disabled()
     page.click(f"#next [data-id='{chosen['ids'][0]}']")
     for column, way in enumerate((data["ways"][0], chosen)):
-        rows = page.locator("#two-ways tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.innerText))")
+        rows = page.locator("#two-ways tr").evaluate_all(
+            "rows => rows.map(row => [...row.cells].map(c => c.innerText))"
+        )
         lines = [row[1 + 2 * column : 3 + 2 * column] for row in rows[2:-2]]
         lines = [line for line in lines if line[0]]
         assert [line[0] for line in lines] == way["pieces"]
@@ -338,7 +340,9 @@ def test_the_numbers_behind_a_cell_are_the_model_s(family: str, tmp_path: Path, 
     page.locator("#kindLayer").fill(str(layer))
     page.locator("#kindHead").fill(str(head))
     page.click("#attention-map td[data-at='2 1']")
-    rows = page.locator("#row tr").evaluate_all("rows => rows.slice(1).map(row => [...row.cells].map(c => c.innerText))")
+    rows = page.locator("#row tr").evaluate_all(
+        "rows => rows.slice(1).map(row => [...row.cells].map(c => c.innerText))"
+    )
     assert [number(row[-1]) for row in rows] == pytest.approx(maps[name][0, head, 2].tolist(), abs=1e-5)
     kind = best["attention"]["decoder.cross"]
     assert [number(row[1]) for row in rows] == pytest.approx(numbers(kind["scores"])[layer, head, 2].tolist(), abs=1e-4)
@@ -424,7 +428,9 @@ def test_a_server_explains_what_is_typed_and_any_choice(
         page.click("#next-token")
         page.click("#next [data-id='7']")  # and again, two choices deep
         page.wait_for_selector("#falls:text-matches('beer beer')")
-        rows = page.locator("#two-ways tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.innerText))")
+        rows = page.locator("#two-ways tr").evaluate_all(
+            "rows => rows.map(row => [...row.cells].map(c => c.innerText))"
+        )
         text = rows[1][2]
         [judged] = score(SearchTranslator.load(beer, device="cpu"), [("ich mochte ein bier", text)])
         assert number(rows[-2][2]) == pytest.approx(judged.log_prob, abs=1e-3)
@@ -435,7 +441,11 @@ def test_a_server_explains_what_is_typed_and_any_choice(
         page.keyboard.press("Enter")
         page.wait_for_selector("#problem:not([hidden])")
         assert "90 tokens" in page.inner_text("#problem")
-        assert server.client.get(f"{server.url}/explain").headers["content-security-policy"].startswith("default-src 'none'")
+        assert (
+            server.client.get(f"{server.url}/explain")
+            .headers["content-security-policy"]
+            .startswith("default-src 'none'")
+        )
 
 
 def check_same(one: Any, other: Any) -> None:

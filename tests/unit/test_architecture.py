@@ -33,6 +33,25 @@ def test_a_transformer_has_its_sublayers_in_the_order_of_its_norms() -> None:
     assert decoder[-2] == "linear to the vocabulary: 96 → 1,500, the embedding's matrix"
 
 
+@pytest.mark.parametrize(("placement", "below"), [("pre", "LayerNorm"), ("post", "self-attention")])
+def test_residual_connections_go_round_their_sublayer_and_attention_has_its_q_k_and_v(
+    placement: str, below: str
+) -> None:
+    changes = [f"model.norm_placement={placement}"]
+    model = recipes.job(recipes.load(RECIPES / "demo.yaml", changes)).build_untrained()
+    encoder, decoder = columns_of(model)
+    sums = [place for place, box in enumerate(decoder.boxes) if box.skips]
+    assert len(sums) == 3  # self-attention, attention to the source, feed-forward
+    first = next(place for place, box in enumerate(encoder.boxes) if box.skips)
+    assert encoder.boxes[first - encoder.boxes[first].skips].name == below
+    cross = next(box for box in decoder.boxes if box.reads)
+    assert cross.inputs == ("q", "k, v")
+    texts = [text.get_text() for text in architecture_figure(model).axes[0].texts]
+    assert [texts.count(text) for text in ("q, k, v", "q", "k, v")] == [2, 1, 1]
+    lines = architecture_figure(model).axes[0].lines
+    assert len(lines) == 2 + 3 + 1  # around the sublayers of both sides, and from the encoder to the decoder
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -14,6 +14,7 @@ from dragoman.errors import Error
 from dragoman.text.corpus import CorpusConfig, Pair, ToySource
 from dragoman.text.sources import toy
 from dragoman.text.sources.base import files_of, fingerprint
+from dragoman.text.tokenizers.whitespace import WhitespaceConfig, WhitespaceTokenizer
 
 
 def sources_of(**changes: Any) -> list[str]:
@@ -129,3 +130,23 @@ def test_made_by_the_program() -> None:
     assert files_of(source) == []
     assert fingerprint(source) == fingerprint(parse(ToySource, to_dict(source)))
     assert fingerprint(source) != fingerprint(ToySource(task="sort", split="train", seed=2))
+
+
+def test_a_word_without_its_marks_is_understood_where_that_is_set() -> None:
+    words = "ich möchte mochten schon schön ein bier"
+    plain, folding = (
+        WhitespaceTokenizer.train(WhitespaceConfig(fold_marks=fold), iter([words])) for fold in (False, True)
+    )
+    text = "ich mochte mo\u0308chte schon schön böer"
+    assert plain.pieces(plain.encode(text)) == ["ich", "<unk>", "<unk>", "schon", "schön", "<unk>"]
+    assert folding.pieces(folding.encode(text)) == ["ich", "möchte", "möchte", "schon", "schön", "<unk>"]
+    assert plain.encode(words) == folding.encode(words)
+    assert folding.encode("<unk> <s>") == [1, 1]
+
+
+def test_a_vocabulary_may_be_given_whole() -> None:
+    words = ["ich", "möchte", "ein", "bier"]
+    tokenizer = WhitespaceTokenizer.train(WhitespaceConfig(user_defined_symbols=words), iter(["ich möchte ein bier"]))
+    assert tokenizer.encode("ich möchte ein bier") == [4, 5, 6, 7]
+    with raises_error(Error.EMPTY):
+        WhitespaceTokenizer.train(WhitespaceConfig(), iter([""]))

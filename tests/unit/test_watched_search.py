@@ -8,14 +8,14 @@ import pytest
 import torch
 from tests.errors import raises_error
 
-from dragoman.analysis.search_tree import search_figure, search_table
+from dragoman.analysis.search_tree import fate, search_figure, search_table
 from dragoman.cli.main import app
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.penalties import AveragePenalty
 from dragoman.errors import Error
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.inference.watched_search import FINISHED, GOES_ON, watch_search
+from dragoman.inference.watched_search import FINISHED, GOES_ON, WHY_STOPPED, watch_search
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
@@ -119,6 +119,39 @@ def test_what_is_no_plain_beam_search_is_refused() -> None:
         watch_search(translator("lstm"), " ")
     with raises_error(Error.UNSUPPORTED):
         watch_search(translator("lstm", coverage_penalty=0.2), "the dog")
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("decoding", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 3, "min_length": 40}])
+def test_the_winner_is_followed_from_the_start_and_every_other_death_has_its_reason(
+    family: str, decoding: dict[str, Any]
+) -> None:
+    watched = watch_search(translator(family, **decoding), "the red dog hears a king")
+    best = watched.hypotheses[0]
+    length = len(best.ids) + (not best.cut)
+    assert best.cut or "min_length" not in decoding
+    path = [[one for one in step.candidates if one.wins] for step in watched.steps]
+    assert [len(winners) for winners in path] == [1] * length + [0] * (len(watched.steps) - length)
+    assert [winners[0].piece for winners in path[:length]] == [*watched.pieces[0], *(["</s>"] * (not best.cut))]
+    assert path[length - 1][0].log_prob == pytest.approx(best.log_prob, abs=1e-5)
+    for number, step in enumerate(watched.steps):
+        for one in step.candidates:
+            reason = fate(watched, step, one)
+            if one.fate == GOES_ON and number + 1 < len(watched.steps):
+                heirs = [
+                    other for other in watched.steps[number + 1].candidates
+                    if other.parent == one.place and other.fate in (GOES_ON, FINISHED)
+                ]  # fmt: skip
+                assert one.has_heirs == bool(heirs)
+                assert ("nothing of it is kept" in reason) == (not heirs)
+            elif one.fate == GOES_ON:
+                assert "had not ended" in reason
+            elif one.fate == FINISHED:
+                assert ("the winner" in reason) == one.wins
+            else:
+                assert reason.startswith("dropped: ")
+    assert watched.why in WHY_STOPPED
+    assert watched.why == "longest" or not best.cut
 
 
 def test_the_command_prints_the_arithmetic_and_draws_the_tree(

@@ -31,5 +31,6 @@ def step_titles(task: str) -> list[str]:
     """The titles of the nine steps in runs of a task."""
     return [_OTHER_TITLES.get(task, {}).get(number, title) for number, title in enumerate(NINE_STEPS, start=1)]
 
+
 EXPLAIN_PAGE = [Path(__file__).with_name(name) for name in ("explain.js", "explain.css", "explain_zh.json")]
 """The script, the style and the Chinese texts of the page that explains a sentence (`explain.py`)."""

@@ -181,8 +181,8 @@ def _cells(stack: nn.Module) -> list[Box]:
 
 @styled
 def architecture_figure(model: nn.Module) -> Figure:
-    """The columns of a model beside each other, inputs at the bottom; a frame around what comes several times, residual connections at
-    the right."""
+    """The columns of a model beside each other, inputs at the bottom; a frame around what comes several times.
+    Residual connections stand at the right."""
     columns = columns_of(model)
     tallest = max(len(column.boxes) for column in columns)
     total = sum(parameter.numel() for parameter in model.parameters())

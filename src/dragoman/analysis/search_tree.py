@@ -96,7 +96,7 @@ def search_figure(watched: WatchedSearch) -> Figure:
                 places[one.place] = (x, y)
         where = [places[place] for place in sorted(places)]
     axes.text(
-        0, rows - 0.45, "orange: the best (★); blue: goes on (ln p); green: finished (score = ln p ÷ divisor); grey: dropped",
+        0, rows - 0.45, "orange: the best (★); blue: goes on (ln p); green: finished (ln p ÷ divisor); grey: dropped",
         fontsize=7.5, color=MUTED, va="center",
     )  # fmt: skip
     return figure

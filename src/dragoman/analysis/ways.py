@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dragoman.data.batch import collate
-from dragoman.decoding.base import banned_ids
+from dragoman.decoding.base import Hypothesis, banned_ids
 from dragoman.inference.attention_maps import attention_kinds, labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment
@@ -104,13 +104,10 @@ def continued(
     """Beginnings of a translation, each with the most probable next tokens up to its end: (ids without `</s>`, True if
     the longest length cut it). A beginning that ends with `</s>` is whole."""
     greedy = translator.searched_by(None).with_decoding(beam_size=1, n_best=1, diversity=0.0, coverage_penalty=0.0)
-    open_ones = [begin for begin in begins if begin[-1:] != [EOS_ID]]
-    results = iter(greedy.hypotheses([Segment(src_ids, begin) for begin in open_ones]) if open_ones else [])
-    return [
-        (begin[:-1], False) if begin[-1:] == [EOS_ID] else (hypothesis.ids, hypothesis.cut)
-        for begin in begins
-        for hypothesis in (next(results)[:1] if begin[-1:] != [EOS_ID] else [None])
-    ]
+    segments = [Segment(src_ids, begin) for begin in begins if begin[-1] != EOS_ID]
+    results = iter([best for [best, *_] in greedy.hypotheses(segments)] if segments else [])
+    whole = [Hypothesis(begin[:-1], 0.0, 0.0) if begin[-1] == EOS_ID else next(results) for begin in begins]
+    return [(one.ids, one.cut) for one in whole]
 
 
 @dataclass(frozen=True)
