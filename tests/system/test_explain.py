@@ -26,6 +26,7 @@ from dragoman.inference.translation import Segment
 from dragoman.models.families import RecurrentConfig, TransformerConfig
 from dragoman.tasks import recipes
 from dragoman.text.tokenizers.pair import train_tokenizers
+from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig
 
 RUN = Path(__file__).parents[1] / "fixtures" / "run_4f9e9c2" / "finished"
@@ -376,6 +377,85 @@ def test_every_text_of_the_page_is_there_in_chinese() -> None:
     for text, translation in chinese.items():
         assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", translation)), text
         assert translation != text or text == "{n} of {all}"
+
+
+STRANGE = {
+    "markup (huggingface/tokenizers#1937)": "a<b<c & </script><img src=x onerror=alert(1)>",
+    "quotes (jessevig/bertviz#7)": 'It\'s "so" `called` \\n {{ data }}',
+    "words again (fossasia/visdom#680)": "the man the man the man the",
+    "spaces at the ends (inseq-team/inseq#246)": "  the  man ",
+    "from right to left (jonorthwash/ud-annotatrix#70)": "ئەم دەرمانە رۆژانە دەخۆم",
+    "long words alike (OpenNMT/OpenNMT-py#629)": f"{'officialregistration' * 3}a {'officialregistration' * 3}b",
+    "long (jessevig/bertviz#82)": "the man sees a dog " * 16,
+}
+
+
+@needs_browser
+@pytest.mark.parametrize("report", STRANGE)
+def test_what_broke_other_pages_is_shown_as_it_is(report: str, tmp_path: Path, open_page: Callable[..., Any]) -> None:
+    sentence = STRANGE[report]
+    one = translator_of("transformer", sentence)
+    data = explain(one, one.model, sentence, "run")
+    assert report.startswith("long") or len(json.dumps(data)) < 2_000_000
+    page = open_page(page_of(data, tmp_path), **DARK)
+    page.click("#next-token")
+    for id, pieces in (("src", data["src"]["pieces"]), ("tgt", data["ways"][0]["pieces"])):
+        assert page.locator(f"#{id} bdi").all_text_contents() == pieces
+    kind = data["encoder"]["encoder.self"]
+    page.select_option("#kind", "encoder.self")
+    assert page.locator("#attention-map tbody tr").count() == len(kind["queries"])  # none is merged with its like
+    titles = page.locator("#attention-map tbody th").evaluate_all("cells => cells.map(cell => cell.title)")
+    assert titles == [f"{piece} ({place})" for place, piece in enumerate(kind["queries"])]
+    boxes = [page.locator("#src .chip").nth(n).bounding_box() for n in (0, 1)]
+    assert (boxes[0]["x"] > boxes[1]["x"]) == ("right to left" in report)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@needs_browser
+def test_a_token_that_is_not_the_most_probable_says_why(tmp_path: Path, open_page: Callable[..., Any]) -> None:
+    """poloclub/transformer-explainer#29: the reader takes it for a mistake. bojieli/ai-agent-book#346: rows of the
+    attention to the source are named by the token that comes out."""
+    one = translator_of("transformer", SENTENCES["latin"], min_length=0)
+    data = explain(one, one.model, SENTENCES["latin"], "run")
+    best = data["ways"][0]
+    page = open_page(page_of(data, tmp_path))
+    for following, index in zip(best["next"], best["ids"], strict=True):
+        page.click("#next-token")
+        remark = "not the most probable" in page.inner_text("#falls")
+        assert remark == (following[0][0] != index)
+    assert page.locator("#cross tbody th").all_text_contents() == best["pieces"]
+    assert page.locator("#self tbody th").all_text_contents() == best["inputs"]
+
+
+def test_a_character_of_several_pieces_is_no_broken_text(tmp_path: Path) -> None:
+    """jalammar/ecco#51, huggingface/tokenizers#508: pieces of a character were shown as if they were text."""
+    torch.manual_seed(4)
+    config = SentencePieceConfig(vocab_size=290, byte_fallback=True)
+    lines = ["the man sees a dog and the dog sees a man"] * 5
+    tokenizers = train_tokenizers(config, lambda: iter(lines), lambda: iter(()))
+    one = SearchTranslator(build_model(MODELS["transformer"], tokenizers).eval(), tokenizers, decoding=DecodingConfig())
+    src_ids, ids = tokenizers.src.encode("the man"), tokenizers.tgt.encode("a 😀 dog")
+    assert len(ids) > len("a 😀 dog".replace(" ", ""))
+    made = ways.way(one, one.model, src_ids, ids, is_cut=False)
+    assert made["so_far"][-1] == "a 😀 dog"
+    assert not any("\ufffd" in text for text in made["so_far"])
+
+
+@needs_browser
+@pytest.mark.parametrize("form", [LIGHT, DARK], ids=["light", "dark"])
+def test_nothing_is_in_the_way_of_anybody(form: dict[str, Any], tmp_path: Path, open_page: Callable[..., Any]) -> None:
+    """huggingface/huggingface_hub#523: a labelled token could not be read in dark mode."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="accessibility needs axe-playwright-python"
+    )
+    one = translator_of("transformer", SENTENCES["latin"])
+    page = open_page(page_of(explain(one, one.model, SENTENCES["latin"], "run"), tmp_path), **form)
+    page.click("#next-token")
+    page.locator("#next button:not(:disabled):not(.taken)").first.click()
+    page.locator("#kindHead").fill("0")
+    page.click("#attention-map td[data-at='1 1']")
+    judged = axe.Axe().run(page)
+    assert judged.violations_count == 0, judged.generate_report()
 
 
 # --- the book's sentence, and a server -------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ const chip = (text, under, kind = "") => el("span", { class: `chip ${kind}` }, p
 const chips = (id, text) => el("div", { class: "chips", id, dir: isRtl(text) ? "rtl" : "ltr" });
 const look = (text) => el("p", { class: "look" }, el("b", {}, `${t("Look for")}: `), text);
 const section = (id, title, ...parts) => el("section", { id }, el("h2", {}, title), ...parts);
+const scroll = (options, ...children) => el("div", { class: "scroll", tabindex: 0, ...options }, ...children);
 const option = (value, text, chosen) => el("option", { value, selected: value === chosen }, text);
 
 // --- attention: scores come with the page, weights are computed from them -----------------------------------------
@@ -169,11 +170,11 @@ function growing() {
   const own = kinds(D.ways[0])["decoder.self"];
   return [
     chooser(),
-    ...(own ? [el("h3", {}, t("Causal mask")), look(t("the triangle. A token may look at itself and at what stands before it, never at what comes later.")), el("div", { class: "scroll", id: "mask" }),
-      el("h3", {}, t("Self-attention of the decoder")), look(t("which earlier tokens this token reads. Each row sums to 1. Click a cell for the numbers behind it.")), el("div", { class: "scroll", id: "self" })]
+    ...(own ? [el("h3", {}, t("Causal mask")), look(t("the triangle. A token may look at itself and at what stands before it, never at what comes later.")), scroll({ id: "mask" }),
+      el("h3", {}, t("Self-attention of the decoder")), look(t("which earlier tokens this token reads. Each row sums to 1. Click a cell for the numbers behind it.")), scroll({ id: "self" })]
       : [el("p", { id: "no-mask" }, t("This decoder has a recurrent unit (SSRU) in the place of self-attention: there is no causal mask and no self-attention to show."))]),
-    el("h3", {}, t("Attention to the source")), look(t("which source token the next token comes from.")), el("div", { class: "scroll", id: "cross" }),
-    el("h3", {}, t("Cache")), look(own ? t("one more column with each token: keys and values of earlier tokens are kept and never computed again.") : t("a memory that stays of one size.")), el("div", { class: "scroll", id: "cache" }), el("p", { id: "cache-size", class: "muted" }),
+    el("h3", {}, t("Attention to the source")), look(t("which source token the next token comes from.")), scroll({ id: "cross" }),
+    el("h3", {}, t("Cache")), look(own ? t("one more column with each token: keys and values of earlier tokens are kept and never computed again.") : t("a memory that stays of one size.")), scroll({ id: "cache" }), el("p", { id: "cache-size", class: "muted" }),
   ];
 }
 
@@ -183,7 +184,7 @@ function recurrent() {
   return [
     ...(cross ? [chooser()] : []),
     el("p", { id: "no-mask" }, t("A recurrent decoder reads one token after the other: it has no causal mask, no self-attention, and no cache of keys and values.")),
-    ...(cross ? [el("h3", {}, t("Attention to the source")), look(t("which source token the next token comes from.")), el("div", { class: "scroll", id: "cross" })]
+    ...(cross ? [el("h3", {}, t("Attention to the source")), look(t("which source token the next token comes from.")), scroll({ id: "cross" })]
       : [el("p", { id: "no-attention" }, t("This model has no attention: it knows the source by the encoder's last state alone, a vector of fixed size for any sentence."))]),
     el("h3", {}, t("State")), look(t("a memory that stays of one size.")), el("p", { id: "cache-size", class: "muted" }),
   ];
@@ -226,7 +227,7 @@ function toggle() {
 
 function onKey(event) {
   const inside = event.target.closest?.("#player"), tag = event.target.tagName;
-  if (!inside || event.ctrlKey || event.metaKey || event.altKey || tag === "SELECT" || (tag === "INPUT" && event.key.startsWith("Arrow"))) return;
+  if (!inside || event.ctrlKey || event.metaKey || event.altKey || tag === "SELECT" || event.target.className === "scroll" || (tag === "INPUT" && event.key.startsWith("Arrow"))) return;
   if (event.key === " " && tag === "BUTTON") return;
   const moves = { ArrowRight: () => go(frame() + 1), ArrowLeft: () => go(frame() - 1), PageDown: nextToken, PageUp: () => go((state.step - 1) * parts() + parts() - 1), Home: () => go(0), End: () => go(Infinity), " ": toggle };
   if (!moves[event.key]) return;
@@ -345,9 +346,9 @@ function compare() {
   $("compared").replaceChildren(
     el("h3", {}, t("Another way")),
     look(t("at which token the two part, and what the choice costs: log probabilities are added, so one improbable token is enough.")),
-    el("div", { class: "scroll" }, el("table", { class: "plain", id: "two-ways" },
-      el("tr", {}, el("th"), el("th", { colspan: 2 }, t("the model's way")), el("th", { colspan: 2 }, t("your way"))),
-      el("tr", {}, el("th"), [best, own].map((way) => el("td", { colspan: 2, dir: "auto" }, way.text))), rows,
+    scroll({}, el("table", { class: "plain", id: "two-ways" },
+      el("tr", {}, el("td"), el("th", { colspan: 2 }, t("the model's way")), el("th", { colspan: 2 }, t("your way"))),
+      el("tr", {}, el("td"), [best, own].map((way) => el("td", { colspan: 2, dir: "auto" }, way.text))), rows,
       total(t("sum of ln p"), (way) => fixed(sum(way))), total(t("per token"), (way) => fixed(sum(way) / way.ids.length)))),
     el("p", { id: "verdict" }, better ? t("Your way is more probable than the model's, by {n}: the search has not found it, or it prefers another length.", { n: fixed(sum(own) - sum(best)) }) : t("Your way is less probable, by {n}: e to the power of that is a factor of {factor}.", { n: fixed(sum(best) - sum(own)), factor: Number(Math.exp(sum(best) - sum(own)).toPrecision(3)).toLocaleString(language) })),
     el("div", { class: "controls" }, el("button", { id: "own-way", type: "button", onclick: () => { Object.assign(state, { way: 0, cell: null, step: Math.min(state.step, best.ids.length - 1) }); update(); drawAttention(); } }, t("back to the model's way"))));
@@ -370,7 +371,7 @@ function masks() {
     el("p", {}, t("The translation beside its own first half, as they would be trained in one batch. A row is a position that looks, a column is one that is looked at; 1 may be attended to. The decoder of a Transformer uses the causal mask alone: padding stands at the end, where the triangle hides it from every real token.")),
     look(t("columns of zeros, which hide padding, and the triangle, which hides what comes later.")),
     ...D.masks.flatMap((one, number) => [el("h3", {}, t("sentence {n} of the batch", { n: number + 1 })), el("div", { class: "maps" },
-      Object.entries(one.masks).map(([name, mask]) => el("div", { class: "scroll" }, el("h3", {}, t(name)),
+      Object.entries(one.masks).map(([name, mask]) => scroll({}, el("h3", {}, t(name)),
         map(one.tokens, one.tokens, (r, c) => ({ text: String(mask[r][c]), style: mask[r][c] ? heat(0.45) : "", class: mask[r][c] ? "" : "dim" }), { label: t(name) }))))]));
 }
 
@@ -391,7 +392,7 @@ function positions() {
   return section("positions", t("Positions"),
     el("p", {}, t("Attention sees a set; the order is told by a vector that is added to each embedding ({name}): a row for each token of the source, {columns} dimensions. Blue is positive, orange negative.", { name: t(D.positions.name), columns })),
     look(D.positions.name === "sinusoidal" ? t("fast waves on the left, slow ones on the right: neighbours differ on the left, distant tokens on the right.") : t("rows that differ: they are trained, and nothing but training makes neighbours alike.")),
-    el("div", { class: "scroll" }, drawn), status);
+    scroll({}, drawn), status);
 }
 
 const NAMES = { "encoder.self": "self-attention of the encoder", "decoder.self": "self-attention of the decoder", "decoder.cross": "attention to the source" };
@@ -402,7 +403,7 @@ function attention() {
   return section("attention", t("Attention"),
     el("p", {}, t("Each row sums to 1: how much the token at its left looks at each token above. The rows of the attention to the source are named by the token that comes out.")),
     look(t("heads that differ: one may look at the token itself, one at its neighbour, one at the end of the sentence. Click a cell for the numbers behind it.")),
-    el("div", { class: "controls", id: "attention-controls" }), el("div", { class: "scroll", id: "attention-map" }), el("div", { class: "status", id: "attention-status", role: "status" }),
+    el("div", { class: "controls", id: "attention-controls" }), scroll({ id: "attention-map" }),
     el("div", { id: "numbers" }));
 }
 
@@ -472,7 +473,7 @@ function product(one, layer, head, query, key) {
   const bias = one.bias ? floats(one.bias)[at(one, layer, head, query, key)] : 0;
   if (one.formula === "other") return [el("p", { id: "sum" }, t("The score of this pair is {score}.", { score: fixed(score) }))];
   const list = (name, values) => el("tr", {}, el("th", { scope: "row" }, name), Array.from(values, (value) => el("td", { class: "number" }, fixed(value, 3))), q.length < one.width ? el("td", {}, "…") : "");
-  const table = (...rows) => el("div", { class: "scroll" }, el("table", { class: "plain" }, rows));
+  const table = (...rows) => scroll({}, el("table", { class: "plain" }, rows));
   const cut = q.length < one.width ? [el("p", { class: "muted" }, t("The first {n} of {all} numbers are shown; the sum is of all.", { n: q.length, all: one.width }))] : [];
   if (one.formula === "additive") {
     const inner = q.map((value, n) => Math.tanh(value + k[n]));
@@ -491,7 +492,7 @@ function rowOf(one, layer, head, query, key) {
   const rows = one.keys.map((token, c) => el("tr", { class: c === key ? "on" : "" }, el("td", {}, piece(token), el("small", { class: "muted" }, ` ${c}`)),
     [fixed(scores[from + c]), mask[c], open[c] === -Infinity ? "−∞" : fixed(open[c]), Math.exp(open[c] - most).toFixed(4), (Math.exp(open[c] - most) / sum).toFixed(6)].map((text) => el("td", { class: "number" }, text))));
   return el("div", {}, el("p", {}, t("The whole row: the mask makes −∞ of what is hidden. The largest score, {most}, is taken away, so that nothing overflows; e to the power of the rest, divided by the sum {sum}, is the weight.", { most: fixed(most), sum: sum.toFixed(4) })),
-    el("div", { class: "scroll" }, el("table", { class: "plain", id: "row" }, el("tr", {}, [t("key"), t("score"), t("mask"), t("masked"), t("e^(score − largest)"), t("weight")].map((name, n) => el("th", { class: n ? "number" : "" }, name))), rows)));
+    scroll({}, el("table", { class: "plain", id: "row" }, el("tr", {}, [t("key"), t("score"), t("mask"), t("masked"), t("e^(score − largest)"), t("weight")].map((name, n) => el("th", { class: n ? "number" : "" }, name))), rows)));
 }
 
 // --- the beam -----------------------------------------------------------------------------------------------------
@@ -547,8 +548,8 @@ function stepOf(number) {
   const step = D.beam.steps[number - 1], head = (...names) => el("tr", {}, names.map((name, n) => el("th", { class: n === 1 ? "number" : "" }, name)));
   const alive = step.alive.map((one, n) => el("tr", {}, el("td", {}, `${n + 1} `, piece(one.pieces.join(" "))), el("td", { class: "number" }, fixed(one.log_prob)), el("td", {}, one.next.slice(0, 5).map((next) => `${next.piece} ${percent(next.prob)}`).join(", "))));
   const ranked = step.candidates.map((one) => el("tr", { class: one.wins ? "wins" : "" }, el("td", {}, `${one.wins ? "★ " : ""}${one.parent + 1} + `, piece(one.piece)), el("td", { class: "number" }, fixed(one.log_prob)), el("td", {}, fate(one, step))));
-  return [el("h3", {}, t("alive before this step")), el("div", { class: "scroll" }, el("table", { class: "plain" }, head(t("hypothesis"), "ln p", t("its next tokens")), alive)),
-    el("h3", {}, t("its candidates, best first")), el("div", { class: "scroll" }, el("table", { class: "plain" }, head(t("hypothesis + token"), "ln p", t("what becomes of it")), ranked)),
+  return [el("h3", {}, t("alive before this step")), scroll({}, el("table", { class: "plain" }, head(t("hypothesis"), "ln p", t("its next tokens")), alive)),
+    el("h3", {}, t("its candidates, best first")), scroll({}, el("table", { class: "plain" }, head(t("hypothesis + token"), "ln p", t("what becomes of it")), ranked)),
     el("p", { class: "muted" }, t("best finished: {best}; the most that those that go on can reach: {possible}", { best: step.best_finished == null ? t("none yet") : fixed(step.best_finished), possible: fixed(step.still_possible) }))];
 }
 
@@ -561,7 +562,7 @@ function beam() {
   return section("search", t("Beam search"),
     el("p", {}, t("{size} hypotheses at a time. Blue ones go on, green ones have ended with </s> and have a score: ln p divided by the divisor of their length. Grey ones are dropped. The best translation is orange.", { size })),
     look(t("a dropped token that you would have taken: would a wider beam have kept it?")),
-    el("div", { class: "scroll", id: "tree" }, tree((text) => { status.textContent = text; })), status,
+    scroll({ id: "tree" }, tree((text) => { status.textContent = text; })), status,
     el("div", { class: "controls" }, el("label", {}, t("step"), el("input", { type: "range", id: "beam-step", min: 1, max: all.length, value: 1, oninput: (event) => show(+event.target.value) }), number)), shown,
     el("p", { id: "stopped" }, t("Stopped: {reason}. Found: {found}", { reason: reasons[why], found: hypotheses.map((one) => `${one.text} (${fixed(one.score)})`).join("; ") })));
 }
@@ -577,5 +578,5 @@ function trace() {
   return section("trace", t("Every tensor"),
     el("p", {}, t("The same sentence pair followed through the model: what goes in and comes out of each part, with its shape.")),
     look(t("the shapes: (batch, length, width) goes through all layers unchanged; the last step widens it to the vocabulary.")),
-    el("details", { open: matchMedia("(min-width: 50rem)").matches }, el("summary", {}, t("shapes")), el("div", { class: "scroll" }, table)));
+    el("details", { open: matchMedia("(min-width: 50rem)").matches }, el("summary", {}, t("shapes")), scroll({}, table)));
 }

@@ -64,7 +64,8 @@ def way(
         "inputs": inputs,
         "pieces": pieces,
         "text": tgt.decode(ids),
-        "so_far": [tgt.decode(ids[:length]) for length in range(1, written + 1)],
+        # A character may be several pieces: before its last one there is none.
+        "so_far": [tgt.decode(ids[:length]).rstrip("\ufffd") for length in range(1, written + 1)],
         "log_probs": [0.0] * given + written_log_probs[given:],  # as in a search: a tag is not said
         "next": [
             [[id, piece, math.exp(value)] for id, piece, value in zip(row, labels(tgt, row), values, strict=True)]
