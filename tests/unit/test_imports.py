@@ -123,8 +123,9 @@ INSIDE: set[tuple[str, str]] = {
     ("", "dragoman.text.glossary.Glossary"),
     ("", "dragoman.text.sources.records.Corpus"),
     ("", "dragoman.version.__version__"),
-    # it imports matplotlib, for which a recipe with a mistake in it should not wait
+    # it imports matplotlib, for which a recipe with a mistake in it, or a server, should not wait
     ("experiments.train", "dragoman.analysis.report.write_report"),
+    ("serve.explainer", "dragoman.analysis.explain.explain"),
     # 0.1 s, which only a run that is written should take
     ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`

@@ -19,9 +19,8 @@ from torch import nn
 from dragoman.analysis import EXPLAIN_PAGE, fonts
 from dragoman.analysis.masks import sentence_masks
 from dragoman.analysis.trace import trace
-from dragoman.analysis.ways import NUM_CHOICES, NUM_NEXT_TOKENS, array, other_ways, way
+from dragoman.analysis.ways import NUM_CHOICES, NUM_NEXT_TOKENS, array, other_ways, source_ids, way
 from dragoman.decoding.base import banned_ids
-from dragoman.errors import Error
 from dragoman.inference.attention_maps import labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.watched_search import WatchedSearch, watch_search
@@ -33,9 +32,6 @@ from dragoman.nn.ssru import SSRU
 from dragoman.runs import atomic_io
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.version import __version__
-
-MAX_TOKENS = 80
-"""Of a sentence that is explained: with more the maps are too small to be read."""
 
 
 def explain(
@@ -73,14 +69,6 @@ def explain(
         "cache": _cache(model),
         "beam": _beam(watched),
     }
-
-
-def source_ids(translator: SearchTranslator, sentence: str) -> list[int]:
-    """Its tokens. Raises DragomanError for more than MAX_TOKENS."""
-    ids = translator.tokenizers.src.encode(translator.normalize(sentence))
-    if len(ids) > MAX_TOKENS:
-        raise Error.TOO_LONG(f"{len(ids)} tokens: a page has room for {MAX_TOKENS}", "give a shorter sentence")
-    return ids
 
 
 def write_page(data: dict[str, Any], path: Path) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dragoman.data.batch import collate
 from dragoman.decoding.base import Hypothesis, banned_ids
+from dragoman.errors import Error
 from dragoman.inference.attention_maps import attention_kinds, labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment
@@ -23,6 +24,8 @@ from dragoman.nn.attention import KVCache, MultiHeadAttention, repeat_kv
 from dragoman.nn.recurrent_attention import AdditiveAttention, DotAttention, RecurrentAttention
 from dragoman.text.tokenizers.base import EOS_ID
 
+MAX_TOKENS = 80
+"""Of a sentence that is explained: with more the maps are too small to be read."""
 NUM_NEXT_TOKENS = 10
 """Next tokens shown at each step."""
 NUM_CHOICES = 3
@@ -39,6 +42,14 @@ def array(values: np.ndarray | Tensor) -> dict[str, Any]:
     """An array as the page reads it: its shape, and its float32 numbers in base64."""
     numbers = np.ascontiguousarray(values.detach().cpu().numpy() if isinstance(values, Tensor) else values, dtype="<f4")
     return {"shape": list(numbers.shape), "data": base64.b64encode(numbers.tobytes()).decode("ascii")}
+
+
+def source_ids(translator: SearchTranslator, sentence: str) -> list[int]:
+    """Its tokens. Raises DragomanError for more than MAX_TOKENS."""
+    ids = translator.tokenizers.src.encode(translator.normalize(sentence))
+    if len(ids) > MAX_TOKENS:
+        raise Error.TOO_LONG(f"{len(ids)} tokens: a page has room for {MAX_TOKENS}", "give a shorter sentence")
+    return ids
 
 
 @torch.inference_mode()

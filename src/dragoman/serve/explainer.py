@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from dragoman.analysis.ways import continued, source_ids, way
 from dragoman.cancellation import turn
 from dragoman.errors import Error
 from dragoman.inference.loading import load_parts
@@ -38,9 +39,6 @@ class Explainer:
     def way(self, run: ServedRun, text: str, begin: Sequence[int]) -> dict[str, Any]:
         """The way that begins with these tokens and goes on greedily. Raises DragomanError for tokens that no
         translation holds."""
-        from dragoman.analysis.explain import source_ids
-        from dragoman.analysis.ways import continued, way
-
         size = run.own.tokenizers.tgt.vocab_size
         for place, token in enumerate(begin):
             is_end = token == EOS_ID and place == len(begin) - 1
