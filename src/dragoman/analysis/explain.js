@@ -11,7 +11,8 @@ export function explained(element, data, given = {}) {
   language = given.language ?? language;
   const names = Object.keys(kinds(D.ways[0]));
   const kind = names.includes("decoder.cross") ? "decoder.cross" : names[0];
-  state = { way: 0, step: 0, part: 0, layer: -1, head: -1, kind, kindLayer: 0, kindHead: -1, cell: null, timer: 0 };
+  const head = kind && kinds(D.ways[0])[kind].scores.shape[1] === 1 ? 0 : -1; // -1: the mean of all
+  state = { way: 0, step: 0, part: 0, layer: -1, head, kind, kindLayer: 0, kindHead: head, cell: null, timer: 0 };
   if (!listening) document.addEventListener("keydown", onKey);
   listening = true;
   draw();
@@ -418,8 +419,8 @@ function drawAttention() {
   const slider = (id, label, from, last, value, shown) => el("label", {}, label, el("input", { type: "range", id, min: from, max: last, value, "aria-label": label, oninput: (event) => { state[id] = +event.target.value; event.target.nextSibling.textContent = shown(state[id]); state.cell = null; drawMap(one); } }), el("output", {}, shown(value)));
   $("attention-controls").replaceChildren(
     el("select", { id: "kind", "aria-label": t("kind of attention"), onchange: (event) => { state.kind = event.target.value; state.cell = null; drawAttention(); } }, Object.keys(known).map((name) => option(name, t(NAMES[name]), state.kind))),
-    slider("kindLayer", t("layer"), 0, layers - 1, state.kindLayer, (value) => t("{n} of {all}", { n: value + 1, all: layers })),
-    slider("kindHead", t("head"), -1, heads - 1, state.kindHead, (value) => (value < 0 ? t("mean of all {all}", { all: heads }) : t("{n} of {all}", { n: value + 1, all: heads }))));
+    ...(layers > 1 ? [slider("kindLayer", t("layer"), 0, layers - 1, state.kindLayer, (value) => t("{n} of {all}", { n: value + 1, all: layers }))] : []),
+    ...(heads > 1 ? [slider("kindHead", t("head"), -1, heads - 1, state.kindHead, (value) => (value < 0 ? t("mean of all {all}", { all: heads }) : t("{n} of {all}", { n: value + 1, all: heads })))] : []));
   drawMap(one);
 }
 
