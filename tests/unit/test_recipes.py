@@ -154,7 +154,12 @@ def settings_of(line: str) -> dict[str, Any]:
     arguments = itertools.takewhile(lambda word: word not in ("|", "<", ">"), words[words.index("dragoman") + 1 :])
     command: Any = load(next(arguments))
     while hasattr(command, "commands"):
-        command = command.commands[next(arguments)]
+        name = next(arguments, None)
+        if name is None:  # a group alone, as `dragoman learn`
+            break
+        if name.isdigit():  # `learn 3` is `learn open 3`
+            name, arguments = "open", itertools.chain([name], arguments)
+        command = command.commands[name]
     return dict(command.make_context(command.name, list(arguments)).params)
 
 
