@@ -14,6 +14,7 @@ from dragoman.learn.bugs import BUGS
 REWRITTEN = {
     "batches from long to short": 20,
     "the loss counts padding": 14,
+    "the LSTM reads padding": 8,
 }
 """Bugs whose fault is in how the function is written, and the lines in which they differ at most."""
 FAULT_LINES = 6

@@ -2,13 +2,14 @@
 shows."""
 
 import inspect
-import linecache
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from dragoman.errors import Error
 
 
 class Figure(NamedTuple):
@@ -87,16 +88,21 @@ class Bug:
         source = source_of(self.broken)
         return source[source.index("\ndef ") + 1 :]
 
-    def fixed(self, source: str) -> Callable[..., Any]:
+    def fixed(self, source: str, file: str) -> Callable[..., Any]:
         """The function as a learner has written it, with the names of the sound one's module and of the broken one's.
 
-        Raises SyntaxError for what is no Python.
+        Raises SyntaxError for what is no Python, DragomanError where the function is gone.
         """
-        name = f"<fixed {self.sound.__qualname__} {abs(hash(source)):x}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
-        names = {**inspect.unwrap(self.broken).__globals__, **inspect.unwrap(self.sound).__globals__}
-        exec(compile(source, name, "exec"), names)
-        function: Callable[..., Any] = names[self.sound.__name__]
+        names = {
+            **inspect.unwrap(self.broken).__globals__,
+            **inspect.unwrap(self.sound).__globals__,
+            "__name__": "fixed",
+        }
+        name = self.sound.__name__
+        del names[name]
+        exec(compile(source, file, "exec"), names)
+        if not callable(function := names.get(name)):
+            raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=file)
         return function
 
 

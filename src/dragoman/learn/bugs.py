@@ -26,10 +26,12 @@ from dragoman.learn import one_sentence as sentences
 from dragoman.learn import symptoms
 from dragoman.learn.bug import Bug, Figure
 from dragoman.models import blocks, recurrent, stacks
+from dragoman.models.stacks import INITIALIZATIONS
 from dragoman.nn import attention, dropout, embeddings, kv_cache, masks, positions, recurrent_attention, residual
 from dragoman.nn import recurrent as recurrent_layers
 from dragoman.nn.attention import repeat_kv
 from dragoman.nn.kv_cache import SharedKVCache
+from dragoman.nn.residual import NORM_PLACEMENTS
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID
 from dragoman.training import loss as loss_functions
@@ -65,14 +67,16 @@ def bug(name: str, replaces: Callable[..., Any], selftest: str, figure: Figure =
 
 @bug("the target is not shifted", batches._begin, "the_decoder_reads_one_token_behind")
 def _begin(flat, real):
-    """Padded ids that begin with <s>: one column wider than `real`."""
-    ids, _ = _end(flat, real)
+    """Padded ids that the decoder reads: one column wider than `real`."""
+    ids = np.full((real.shape[0], real.shape[1] + 1), PAD_ID, dtype=np.int64)
+    ids[:, :-1][real] = flat
+    ids[np.arange(len(real)), real.sum(axis=1)] = EOS_ID
     return ids
 
 
 @bug("<s> and </s> exchanged", batches._begin, "the_decoder_reads_one_token_behind", symptoms.exact._replace(limit=0.8))
 def _begin(flat, real):
-    """Padded ids that begin with <s>: one column wider than `real`."""
+    """Padded ids that the decoder reads: one column wider than `real`."""
     ids = np.full((real.shape[0], real.shape[1] + 1), PAD_ID, dtype=np.int64)
     ids[:, 0] = EOS_ID
     ids[:, 1:][real] = flat
@@ -87,15 +91,15 @@ def _begin(flat, real):
     toy=DEEP_POST,
 )
 def warm_up(step, warmup_steps):
-    """step / warmup_steps up to 1."""
-    return 1.0
+    """The share of its peak that the rate has at a step, counted from 1."""
+    return min(1.0, warmup_steps / step) if warmup_steps else 1.0
 
 
 @bug("the loss counts padding", loss_functions.token_loss, "padding_is_not_counted", symptoms.knows_nothing)
 def token_loss(logits, tgt_out, tgt_mask, label_smoothing=0.0, **_):
-    """Loss in nats, summed over the real tokens of the batch; the caller divides once by the global token count."""
-    real = torch.ones_like(tgt_mask.flatten())
-    return loss_functions.textbook_loss(logits.flatten(0, 1)[real].float(), tgt_out.flatten()[real], label_smoothing)
+    """Loss in nats, summed over the batch; the caller divides once by the global token count."""
+    logits = logits.float() * tgt_mask[..., None]
+    return loss_functions.textbook_loss(logits.flatten(0, 1), tgt_out.flatten(), label_smoothing)
 
 
 @bug("divided by all positions", batches.collate, "a_loss_is_divided_by_real_tokens", symptoms.knows_nothing)
@@ -125,19 +129,19 @@ def forward(self, x, padding_mask, maps=None):
 
 @bug("the causal mask is the other triangle", masks.causal_mask, "no_position_sees_the_future")
 def causal_mask(length, device=None):
-    """Row i (a query) may attend to columns 0..i (keys): itself and what came before, never the future."""
+    """True where a query (a row) may attend to a key (a column)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).triu()[None, None]
 
 
 @bug("the future is visible", masks.causal_mask, "no_position_sees_the_future")
 def causal_mask(length, device=None):
-    """Row i (a query) may attend to columns 0..i (keys): itself and what came before, never the future."""
-    return torch.ones(length, length, dtype=torch.bool, device=device)[None, None]
+    """True where a query (a row) may attend to a key (a column)."""
+    return torch.ones(length, length, device=device).tril().ge(0)[None, None]
 
 
 @bug("the causal mask is off by one", masks.causal_mask, "no_position_sees_the_future")
 def causal_mask(length, device=None):
-    """Row i (a query) may attend to columns 0..i (keys): itself and what came before, never the future."""
+    """True where a query (a row) may attend to a key (a column)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril(1)[None, None]
 
 
@@ -149,7 +153,8 @@ def causal_mask(length, device=None):
 )
 def forward(self, x, padding_mask, maps=None):
     """`maps`, if given, gets the layer's attention map appended (`MultiHeadAttention.forward`)."""
-    x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, None, maps))
+    mask = None if padding_mask is None else padding_mask | padding_mask.mT
+    x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
     return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -168,17 +173,16 @@ def read(self, x, padding_mask, *, reverse=False):
     state = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
     outputs = []
     for projected, is_real in reversed(inputs) if reverse else inputs:
-        new = self.next_state(projected, state)
-        state = tuple(after for after, before in zip(new, state, strict=True))
-        outputs.append(state[0])
+        state = self.next_state(projected, state)
+        outputs.append(state[0].masked_fill(~is_real, 0.0))
     return torch.stack(outputs[::-1] if reverse else outputs, dim=1), state
 
 
 @bug("the encoder's state is lost", recurrent.Bridge.forward, "the_source_matters", FORGETS, toy=COPY)
 def forward(self, last):
-    """The decoder's first state, of the encoder's last one."""
+    """The decoder's first state."""
     if not self.maps:
-        return tuple(tuple(torch.zeros_like(part) for part in layer) for layer in last)
+        return tuple(tuple(part.new_zeros(part.shape) for part in layer) for layer in last)
     joined = [torch.cat(part, dim=-1) for part in zip(*last, strict=True)]  # all layers' h, all layers' c
     hidden, *cells = [linear(part).to(part.dtype) for linear, part in zip(self.maps, joined, strict=True)]
     parts = [part.chunk(self.num_decoder_layers, dim=-1) for part in (hidden.tanh(), *cells)]
@@ -189,7 +193,7 @@ def forward(self, last):
 def next_state(self, projected, state):
     h, c = state
     i, f, g, o = (projected + self.project_state(h)).chunk(4, dim=-1)  # input, forget, candidate, output
-    c = i.sigmoid() * g.tanh()
+    c = f.sigmoid() * h + i.sigmoid() * g.tanh()
     h = o.sigmoid() * c.tanh()
     return h, c
 
@@ -260,8 +264,10 @@ def scaled_dot_product_attention(query, key, value, mask, dropout=None, bias=Non
 def forward(self, start, length):
     table = self.table
     if start + length > len(table):
-        self.table = table = self._rows(max(start + length, 2 * len(table))).to(table)
-    return torch.zeros_like(table[start : start + length])
+        with torch.inference_mode(False):
+            table = self._rows(max(start + length, 2 * len(table))).to(table)
+        self.table = table
+    return table[start].expand(length, -1)
 
 
 @bug("positions along the batch", blocks.PositionedEmbedding.forward, "order_matters")
@@ -272,9 +278,9 @@ def forward(self, ids, start=0):
 
 @bug("one wave for all dimensions", positions.sinusoidal_rates, "positions_are_different", symptoms.alike_positions)
 def sinusoidal_rates(d_model, *, base=10_000.0, layout="interleaved"):
-    """Radians that each sine goes on by from one position to the next, in float64: base^(-2i/d_model)."""
+    """Radians that each sine goes on by from one position to the next, in float64 (the paper's section 3.5)."""
     spread = d_model - 2 if layout == "fairseq" else d_model
-    return torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * 0.0 / spread)
+    return torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) // spread * -math.log(base))
 
 
 @bug(
@@ -289,15 +295,15 @@ def forward(self, x, sublayer):
 
 @bug("no final norm", blocks.BlockConfig.final_norm, "a_stack_ends_in_numbers_of_size_one", symptoms.size_of_memory)
 def final_norm(self):
-    """Norm at the end of a stack, unless its output is normalised already."""
-    return nn.Identity()
+    """Norm at the end of a stack."""
+    return self.new_norm() if NORM_PLACEMENTS[self.norm_placement].normalises_output else nn.Identity()
 
 
 @bug("one layer used many times", stacks.stack, "layers_have_weights_of_their_own", symptoms.parameters_per_layer)
 def stack(layers, tied=()):
-    """An `nn.ModuleList` that knows the type of its layers."""
-    first, *others = layers
-    return nn.ModuleList([first] * (1 + len(others)))
+    """The layers as a module. `tied`: the number, from 1, of the layer that stands in the place of each."""
+    own = list(layers)
+    return nn.ModuleList([own[number - 1] for number in tied or [1] * len(own)])
 
 
 @bug(
@@ -307,7 +313,8 @@ def stack(layers, tied=()):
     symptoms.size_of_words,
 )
 def forward(self, ids):
-    return self.embedding(ids)
+    vectors = self.embedding(ids)
+    return vectors if self.zero_id is None else vectors.masked_fill((ids == self.zero_id)[..., None], 0.0)
 
 
 @bug(
@@ -318,7 +325,7 @@ def forward(self, ids):
     curve=symptoms.one_sentence_curve,
 )
 def take_step(optimizer, loss):
-    """Go one step along the gradient of this loss alone."""
+    """Go one step of the optimizer."""
     loss.backward()
     optimizer.step()
 
@@ -327,7 +334,7 @@ def take_step(optimizer, loss):
 def set_rate(optimizer, rate):
     """Let the next step be taken at the schedule's rate, or at the ratio to it that a group of parameters has."""
     for group in optimizer.param_groups:
-        group["lr_now"] = rate * group.get("lr_ratio", 1.0)
+        group["learning_rate"] = rate * group.get("lr_ratio", 1.0)
 
 
 @bug(
@@ -338,7 +345,7 @@ def set_rate(optimizer, rate):
     curve=symptoms.dropped_means,
 )
 def forward(self, x):
-    return F.dropout(x, self.rate) * (1 - self.rate) if self.training and self.rate else x
+    return x * (torch.rand_like(x) >= self.rate) if self.training and self.rate else x
 
 
 @bug(
@@ -354,8 +361,10 @@ def forward(self, x):
 
 @bug("stale cache", kv_cache.SharedKVCache.reorder, "a_search_says_what_the_model_says", symptoms.rescoring)
 def reorder(self, rows, kept):
+    if kept is None and rows.numel() == self.num_rows:
+        return self
     sentences = self.seen.size(0) if kept is None else kept.numel()
-    seen = self.seen.flatten(0, 1).index_select(0, rows.sort().values).unflatten(0, (sentences, -1))
+    seen = self.seen.flatten(0, 1).index_select(0, rows).unflatten(0, (sentences, -1))
     table = self.table if kept is None else self.table.select(kept)
     return SharedKVCache(table, seen, self.used, self.length)
 
@@ -378,7 +387,8 @@ def banned_ids(config, length):
 @bug("a causal mask in the encoder", blocks.EncoderLayer.forward, "the_encoder_looks_both_ways", symptoms.looks_ahead)
 def forward(self, x, padding_mask, maps=None):
     """`maps`, if given, gets the layer's attention map appended (`MultiHeadAttention.forward`)."""
-    mask = masks.causal_mask(x.size(1)) & (True if padding_mask is None else padding_mask)
+    mask = masks.causal_mask(x.size(1), x.device)
+    mask = mask if padding_mask is None else mask & padding_mask
     x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, mask, maps))
     return self.feed_forward_residual(x, self.feed_forward)
 
@@ -412,9 +422,9 @@ def _plan(self, epoch):
 
 @bug("all weights begin at zero", stacks.init_linear, "gradients_arrive_everywhere")
 def init_linear(model, how="xavier_uniform"):
-    """Glorot and Bengio's uniform initialisation (2010) for every projection, zero for its bias."""
-    for module in model.modules():
+    """First weights of every projection by INITIALIZATIONS, and its bias."""
+    for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
+            INITIALIZATIONS[how](module.weight, name)
+            for parameter in module.parameters():
+                nn.init.zeros_(parameter)

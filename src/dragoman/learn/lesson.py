@@ -3,6 +3,7 @@
 import math
 import random
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,18 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dragoman.analysis.figure import MUTED, TRAIN, VALID, new_figure
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
 from dragoman.learn import laboratory
 from dragoman.learn.bug import Bug, Curve
 from dragoman.learn.bugs import BUGS
+from dragoman.learn.limited import allow, limited, reason
 from dragoman.learn.selftests import SELF_TESTS
+from dragoman.learn.trials import first_difference
 from dragoman.runs.atomic_io import replace_text
 
 LETTERS = "abcd"
+SECONDS = 20.0
+"""The time that each part of judging a learner's function has, beside a multiple of what the sound one takes."""
 
 
 def bug_of(number: int) -> Bug:
@@ -95,34 +100,63 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
 
 def check_fix(number: int) -> None:
     """Raise DragomanError with the fault of a learner's function; return if it is fixed."""
-    bug, path = bug_of(number), bug_path(number)
+    bug_of(number)
+    path = bug_path(number)
     if not path.exists():
         raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)
-    text = path.read_text(encoding="utf-8")
-    name = bug.sound.__name__
-    start = text.find(f"def {name}(")
-    if start < 0:
-        raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=path)
-    start = min((at for at in (text.find("\n@"), start) if at >= 0), default=start)
+    limited(judge_file, number, str(path), random.randrange(1000), seconds=SECONDS)
+
+
+def judge_file(number: int, path: str, seed: int) -> None:
+    """Judge the function in a learner's file; in a process of its own, as all that a learner wrote."""
+    bug = bug_of(number)
     try:
-        function = bug.fixed(text[start:])
+        function = bug.fixed(Path(path).read_text(encoding="utf-8"), path)
     except SyntaxError as error:
-        raise Error.BAD_SYNTAX(f"this is no Python: {error}", file=path) from error
-    run_selftest(bug, function)
+        raise Error.BAD_SYNTAX(f"this is no Python: {error.msg}", file=path, line=error.lineno) from error
+    except DragomanError:
+        raise
+    except Exception as error:
+        raise Error.WRONG_ANSWER(reason(error), file=path) from error
+    judge(bug, function, seed)
 
 
-def run_selftest(bug: Bug, function: Callable[..., Any]) -> None:
-    """Run the self-test that catches a bug, with `function` in its place. Raises DragomanError where it fails."""
-    test = SELF_TESTS[bug.selftest]
+def judge(bug: Bug, function: Callable[..., Any], seed: int) -> None:
+    """Raise DragomanError with the first fault of a function in the place of the sound one; return if it has none.
+
+    The bug's own self-test says most; then all others; then the sound function itself, on drawn inputs.
+    """
+    start = time.monotonic()
+    if why := failure(bug, bug.sound, bug.selftest):
+        raise Error.FAULT(f"{bug.selftest} fails without a bug: {why}")
+    seconds = SECONDS + 20 * (time.monotonic() - start)
+    others = [name for name in SELF_TESTS if name != bug.selftest]
+    for name, words in (
+        (bug.selftest, ""),
+        *((one, "it passes its own self-test, and not another: ") for one in others),
+    ):
+        allow(seconds)
+        if why := failure(bug, function, name):
+            raise Error.WRONG_ANSWER(f"{words}{name.replace('_', ' ')}: {why}")
+    allow(seconds)
+    try:
+        why = first_difference(bug.sound, function, seed)
+    except Exception as error:
+        why = reason(error)
+    if why:
+        raise Error.WRONG_ANSWER(f"it passes all self-tests, and does not do what it should everywhere; {why}")
+
+
+def failure(bug: Bug, function: Callable[..., Any], selftest: str) -> str:
+    """The reason why a self-test fails with `function` in its place, or nothing."""
     with bug.planted(function):
         try:
-            test()
-            return
+            SELF_TESTS[selftest]()
         except AssertionError as error:
-            why = str(error)
+            return str(error) or "it fails"
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
-    raise Error.WRONG_ANSWER(f"{test.__name__.replace('_', ' ')}: {why}")
+            return reason(error)
+    return ""
 
 
 def symptoms_page() -> str:
