@@ -31,6 +31,7 @@ from dragoman.nn import attention, dropout, embeddings, kv_cache, masks, positio
 from dragoman.nn import recurrent as recurrent_layers
 from dragoman.nn.attention import repeat_kv
 from dragoman.nn.kv_cache import SharedKVCache
+from dragoman.nn.positions import LAYOUTS, sinusoidal_rates
 from dragoman.nn.residual import NORM_PLACEMENTS
 from dragoman.runs.atomic_io import read_yaml
 from dragoman.text.tokenizers.base import EOS_ID, PAD_ID
@@ -428,3 +429,72 @@ def init_linear(model, how="xavier_uniform"):
             INITIALIZATIONS[how](module.weight, name)
             for parameter in module.parameters():
                 nn.init.zeros_(parameter)
+
+
+@bug(
+    "heads of keys in another order",
+    attention.repeat_kv,
+    "a_search_says_what_the_model_says",
+    symptoms.rescoring._replace(measure=lambda seed: symptoms.rescoring(seed, num_kv_heads=2)),
+    toy={"num_kv_heads": 2},
+)
+def repeat_kv(query, heads):
+    """Heads of keys or values, one for each head of the queries."""
+    groups = query.size(1) // heads.size(1)
+    return heads if groups == 1 else heads.repeat(1, groups, 1, 1)
+
+
+@bug(
+    "the scale knows the heads twice",
+    attention.scaled_dot_product_attention,
+    "attention_is_pytorchs",
+    symptoms.sharpest_weight._replace(measure=lambda seed: symptoms.sharpest_weight(seed, num_heads=16), limit=0.35),
+)
+def scaled_dot_product_attention(query, key, value, mask, dropout=None, bias=None):
+    """softmax(Q K^T / sqrt(d_head) + bias) V (equation 1): (the context, the attention weights before dropout)."""
+    key, value = repeat_kv(query, key), repeat_kv(query, value)
+    d_head = query.size(-1) / query.size(1)
+    scores = query @ key.transpose(-2, -1) / math.sqrt(d_head)  # (batch, num_heads, query_len, key_len)
+    if bias is not None:
+        scores = scores + bias
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1)
+    return (dropout(weights) if dropout is not None else weights) @ value, weights
+
+
+@bug(
+    "sine and cosine are no pair",
+    positions.sinusoidal_table,
+    "positions_are_different",
+    symptoms.spread_of_products,
+    curve=symptoms.products_curve,
+)
+def sinusoidal_table(length, d_model, *, base=10_000.0, layout="interleaved", offset=0):
+    """A sine or a cosine of the position in each dimension (Vaswani et al. 2017, section 3.5)."""
+    position = torch.arange(offset, offset + length, dtype=torch.float64)[:, None]
+    rate = sinusoidal_rates(d_model, base=base, layout=layout)
+    angles, next_angles = position * rate, position * rate * base ** (-1 / d_model)
+    table = torch.stack([angles.sin(), next_angles.cos()], dim=LAYOUTS[layout]).flatten(1)
+    return table[:, :d_model].float()
+
+
+@bug(
+    "read backwards, and left so",
+    recurrent_layers.RecurrentLayer.read,
+    "the_lstm_is_pytorchs",
+    symptoms.exact._replace(measure=lambda seed: symptoms.exact(seed, type="recurrent"), limit=0.5),
+    toy={"type": "recurrent"},
+)
+def read(self, x, padding_mask, *, reverse=False):
+    """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros."""
+    real = padding_mask[:, :, None]
+    x = x.masked_fill(~real, 0.0)  # first of all: a NaN at a pad would come back in gradients
+    inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
+    state = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
+    outputs = []
+    for projected, is_real in reversed(inputs) if reverse else inputs:
+        new = self.next_state(projected, state)
+        state = tuple(torch.where(is_real, after, before) for after, before in zip(new, state, strict=True))
+        outputs.append(state[0])
+    return torch.stack(outputs, dim=1), state

@@ -139,11 +139,7 @@ def judge(bug: Bug, function: Callable[..., Any], seed: int) -> None:
         if why := failure(bug, function, name):
             raise Error.WRONG_ANSWER(f"{words}{name.replace('_', ' ')}: {why}")
     allow(seconds)
-    try:
-        why = first_difference(bug.sound, function, seed)
-    except Exception as error:
-        why = reason(error)
-    if why:
+    if why := first_difference(bug.sound, function, seed):
         raise Error.WRONG_ANSWER(f"it passes all self-tests, and does not do what it should everywhere; {why}")
 
 

@@ -133,13 +133,16 @@ def queries_differ_in_what_they_look_at() -> None:
 
 @torch.no_grad()
 def the_lstm_is_pytorchs() -> None:
-    """Step by step as in `torch.nn.LSTM`."""
+    """Step by step as in `torch.nn.LSTM`, from left to right and from right to left."""
     torch.manual_seed(1)
     layer = recurrent.LSTMLayer(5, 7)
     x = torch.randn(2, 6, 5)
-    step_by_step, _ = layer.read(x, torch.ones(2, 6, dtype=torch.bool))
-    at_once, _ = layer(x, (torch.zeros(2, 7), torch.zeros(2, 7)))
-    assert torch.allclose(step_by_step, at_once, atol=1e-5), "the equations of the LSTM are not PyTorch's"
+    zeros = torch.zeros(2, 7), torch.zeros(2, 7)
+    for reverse, name in ((False, "from left to right"), (True, "from right to left")):
+        step_by_step, _ = layer.read(x, torch.ones(2, 6, dtype=torch.bool), reverse=reverse)
+        at_once, _ = layer(x.flip(1) if reverse else x, zeros)
+        at_once = at_once.flip(1) if reverse else at_once
+        assert torch.allclose(step_by_step, at_once, atol=1e-5), f"{name} the outputs of the LSTM are not PyTorch's"
 
 
 def the_encoder_looks_both_ways() -> None:
@@ -248,15 +251,15 @@ def dropout_keeps_the_mean() -> None:
 @torch.no_grad()
 def a_search_says_what_the_model_says() -> None:
     """The log probability of what a search finds is that of a pass over all of it at once, with a beam and without."""
-    model = laboratory.build(3).eval()
-    for weight in model.parameters():  # a fresh model says the same of everything, and its beams do not change places
-        weight.add_(torch.randn_like(weight))
     sources = [SRC, SRC[:3], [10, 4], SRC[::-1], TGT, [6] * 5, [13, 4, 13], [8]]
-    for beam_size in (1, 4):
+    for beam_size, num_kv_heads in ((1, 4), (4, 4), (1, 2)):
+        model = laboratory.build(3, num_kv_heads=num_kv_heads).eval()
+        for weight in model.parameters():  # a fresh model says the same of everything: its beams do not change places
+            weight.add_(torch.randn_like(weight))
         off = symptoms.disagreement(model, sources, beam_size, beam_size)
         assert off < 1e-2, (
-            f"beam {beam_size}: a translation's log probability in the search is {off:.3f} away from what the model "
-            "says when it reads it: cache, positions or the order of hypotheses"
+            f"beam {beam_size}, {num_kv_heads} heads of keys: a translation's log probability in the search is "
+            f"{off:.3f} away from what the model says when it reads it: cache, positions, heads or order of hypotheses"
         )
 
 

@@ -80,9 +80,9 @@ def spread_of_weights(seed: int) -> float:
 
 @figure("mean of each query's largest weight in an untrained model", "below", 0.6)
 @torch.no_grad()
-def sharpest_weight(seed: int) -> float:
-    """The mean of the largest weight of each query in an untrained model of one head: 1: saturated."""
-    model = laboratory.build(seed, d_model=64, num_heads=1).eval()
+def sharpest_weight(seed: int, num_heads: int = 1) -> float:
+    """The mean of the largest weight of each query in an untrained model: 1: saturated."""
+    model = laboratory.build(seed, d_model=64, num_heads=num_heads).eval()
     batch = collate([(SRC * 2, TGT)])
     maps = model.attention_maps(batch.src, batch.src_mask, batch.tgt_in)
     return float(maps["encoder.0.self"].amax(dim=-1).mean())
@@ -94,6 +94,23 @@ def alike_positions(seed: int) -> float:
     table = positions.sinusoidal_table(200, 32)
     alike = (table @ table.T / 16).masked_fill(torch.ones(200, 200).triu(-3).tril(3).bool(), -1)
     return float(alike.max())
+
+
+def products_of_positions(seed: int) -> list[float]:
+    """The products of the vectors of two positions three apart, from the beginning on."""
+    table = positions.sinusoidal_table(123, 32)
+    products: list[float] = (table[:-3] * table[3:]).sum(dim=1).tolist()
+    return products
+
+
+products_curve = Curve(
+    "two positions three apart", "the first of them", "product of their vectors", products_of_positions, range(120)
+)
+
+
+@figure("spread of the products of positions three apart", "below", 0.01)
+def spread_of_products(seed: int) -> float:
+    return float(torch.tensor(products_of_positions(seed)).std())
 
 
 @figure("spread of the vectors after eight layers", "below", 1.2)
@@ -182,10 +199,10 @@ def rise_of_batches(seed: int) -> float:
 
 
 @figure("log probability of a beam's translations: by how much the model disagrees", "below", 0.01)
-def rescoring(seed: int) -> float:
+def rescoring(seed: int, **model: Any) -> float:
     """Distance of the log probabilities of a beam's best translations from those that the model gives them at once."""
     sources = [src for src, _ in laboratory.pairs("reverse", "test", 40)]
-    return disagreement(laboratory.train(seed, steps=100).model.eval(), sources, beam_size=4)
+    return disagreement(laboratory.train(seed, steps=100, **model).model.eval(), sources, beam_size=4)
 
 
 @torch.no_grad()
