@@ -208,7 +208,7 @@ def test_what_a_learner_gets_says_the_place_and_the_number_alone(
 
 # -- no spoilers ---------------------------------------------------------------------------------------------------
 
-COMMON = {*"padding dropout layer token loss position encoder weight head state dimension with".split()}
+COMMON = set(re.findall(r"\w+", "padding dropout layer token loss position encoder weight head state dimension with"))
 """Words that say where a symptom is seen."""
 
 

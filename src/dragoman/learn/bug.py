@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dragoman.errors import Error
+from dragoman.learn.language import translated
 
 
 class Figure(NamedTuple):
@@ -102,7 +103,8 @@ class Bug:
         del names[name]
         exec(compile(source, file, "exec"), names)
         if not callable(function := names.get(name)):
-            raise Error.WRONG_ANSWER(f"there is no function {name} in it any more", file=file)
+            words = translated("there is no function {name} in it any more")
+            raise Error.WRONG_ANSWER(words.format(name=name), file=file)
         return function
 
 

@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.learn import laboratory
 from dragoman.learn.bug import Bug, Curve
 from dragoman.learn.bugs import BUGS
+from dragoman.learn.language import current_language, translated, use_language
 from dragoman.learn.limited import allow, limited, reason
 from dragoman.learn.selftests import SELF_TESTS
 from dragoman.learn.trials import first_difference
@@ -28,7 +29,8 @@ SECONDS = 20.0
 def bug_of(number: int) -> Bug:
     """A bug by its number, from 1. Raises DragomanError where there is none."""
     if not 1 <= number <= len(BUGS):
-        raise Error.UNKNOWN_NAME(f"there are bugs 1 to {len(BUGS)}, and no bug {number}", "dragoman learn bug --list")
+        words = translated("there are bugs 1 to {last}, and no bug {number}").format(last=len(BUGS), number=number)
+        raise Error.UNKNOWN_NAME(words, "dragoman learn bug --list")
     return BUGS[number - 1]
 
 
@@ -103,17 +105,21 @@ def check_fix(number: int) -> None:
     bug_of(number)
     path = bug_path(number)
     if not path.exists():
-        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn bug {number}` writes it", file=path)
-    limited(judge_file, number, str(path), random.randrange(1000), seconds=SECONDS)
+        hint = translated("`{command}` writes it").format(command=f"dragoman learn bug {number}")
+        raise Error.MISSING_FILE(translated(" is not in this folder"), hint, file=path)
+    limited(judge_file, number, str(path), random.randrange(1000), current_language(), seconds=SECONDS)
 
 
-def judge_file(number: int, path: str, seed: int) -> None:
+def judge_file(number: int, path: str, seed: int, language: str) -> None:
     """Judge the function in a learner's file; in a process of its own, as all that a learner wrote."""
+    use_language(language)
     bug = bug_of(number)
     try:
         function = bug.fixed(Path(path).read_text(encoding="utf-8"), path)
     except SyntaxError as error:
-        raise Error.BAD_SYNTAX(f"this is no Python: {error.msg}", file=path, line=error.lineno) from error
+        raise Error.BAD_SYNTAX(
+            translated("this is no Python: {why}").format(why=error.msg), file=path, line=error.lineno
+        ) from error
     except DragomanError:
         raise
     except Exception as error:
@@ -130,17 +136,16 @@ def judge(bug: Bug, function: Callable[..., Any], seed: int) -> None:
     if why := failure(bug, bug.sound, bug.selftest):
         raise Error.FAULT(f"{bug.selftest} fails without a bug: {why}")
     seconds = SECONDS + 20 * (time.monotonic() - start)
-    others = [name for name in SELF_TESTS if name != bug.selftest]
-    for name, words in (
-        (bug.selftest, ""),
-        *((one, "it passes its own self-test, and not another: ") for one in others),
-    ):
+    own, another = "{test}: {why}", "it passes its own self-test, and not another: {test}: {why}"
+    for name in (bug.selftest, *(name for name in SELF_TESTS if name != bug.selftest)):
         allow(seconds)
         if why := failure(bug, function, name):
-            raise Error.WRONG_ANSWER(f"{words}{name.replace('_', ' ')}: {why}")
+            words = translated(own if name == bug.selftest else another)
+            raise Error.WRONG_ANSWER(words.format(test=translated(name.replace("_", " ")), why=translated(why)))
     allow(seconds)
     if why := first_difference(bug.sound, function, seed):
-        raise Error.WRONG_ANSWER(f"it passes all self-tests, and does not do what it should everywhere; {why}")
+        words = translated("it passes all self-tests, and does not do what it should everywhere; {why}")
+        raise Error.WRONG_ANSWER(words.format(why=why))
 
 
 def failure(bug: Bug, function: Callable[..., Any], selftest: str) -> str:

@@ -24,6 +24,7 @@ import torch
 
 import dragoman
 from dragoman.errors import DragomanError, Error
+from dragoman.learn.language import translated
 
 with contextlib.suppress(ImportError):  # not on Windows
     import resource
@@ -58,8 +59,8 @@ def limited(work: Callable[..., Value], *arguments: Any, seconds: float = SECOND
     except EOFError as error:
         process.join()
         raise Error.WRONG_ANSWER(
-            f"your code has ended Python (exit code {process.exitcode})",
-            "look for exit(), for memory that grows, or for a call that never stops calling itself",
+            translated("your code has ended Python (exit code {code})").format(code=process.exitcode),
+            translated("look for exit(), for memory that grows, or for a call that never stops calling itself"),
         ) from error
     finally:
         process.kill()
@@ -77,9 +78,10 @@ def allow(seconds: float) -> None:
 def reason(error: BaseException) -> str:
     """An exception of a learner's code in one line."""
     if _is_of_memory(error):
-        return f"it takes more than {MEMORY / 2**30:.2g} GB of memory: look for a shape, or a list, that grows"
+        words = translated("it takes more than {size} GB of memory: look for a shape, or a list, that grows")
+        return words.format(size=f"{MEMORY / 2**30:.2g}")
     if isinstance(error, RecursionError):
-        return "it calls itself without end"
+        return translated("it calls itself without end")
     return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
 
 
@@ -102,9 +104,9 @@ def _answer(pipe: Connection, seconds: float) -> Any:
         pipe.send("where")
         if pipe.poll(ASK_SECONDS):
             _, place = pipe.recv()
-    raise Error.WRONG_ANSWER(
-        f"your function did not come back within {seconds:.0f} s{place}", "look for a loop that never ends"
-    )
+    words = translated("your function did not come back within {seconds} s")
+    hint = translated("look for a loop that never ends")
+    raise Error.WRONG_ANSWER(words.format(seconds=f"{seconds:.0f}") + place, hint)
 
 
 # -- in the process ------------------------------------------------------------------------------------------------
@@ -142,8 +144,8 @@ def _say_where(pipe: Connection, ident: int) -> None:
     try:
         pipe.recv()
         frame = next((one for one in _frames(sys._current_frames()[ident]) if _is_learners(one)), None)
-        place = f" (it is in line {frame.f_lineno} of {frame.f_code.co_filename})" if frame else ""
-        _send(pipe, "place", place)
+        words = translated(" (it is in line {line} of {file})")
+        _send(pipe, "place", words.format(line=frame.f_lineno, file=frame.f_code.co_filename) if frame else "")
     except (EOFError, OSError):
         os._exit(1)
 

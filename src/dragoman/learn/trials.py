@@ -331,8 +331,8 @@ def _scaled_dot_product() -> Iterator[Trial]:
         "with dropout in training": partial(make, 5, 6, "padding dropout"),
         "with dropout that is off": partial(make, 5, 6, "padding drop"),
         "with a bias": partial(make, 5, 6, "padding bias"),
-        "where scores are large": partial(make, 5, 6, "padding", 1, 60.0),
-        "where scores are large and the future is hidden": partial(make, 6, 6, "causal", 1, 60.0),
+        "where scores are large": partial(make, 5, 6, "padding", 1, 300.0),
+        "where scores are large and the future is hidden": partial(make, 6, 6, "causal", 1, 300.0),
         "in float64": partial(make, 5, 6, "padding", 1, 1.0, torch.float64),
         "in bfloat16": partial(make, 5, 6, "padding", 1, 1.0, torch.bfloat16),
     }.items():
