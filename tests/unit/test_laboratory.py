@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dragoman.errors import DragomanError
-from dragoman.learn import lesson
+from dragoman.learn import language, lesson
 from dragoman.learn.bug import Bug
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import chapters
@@ -204,6 +204,16 @@ def test_what_a_learner_gets_says_the_place_and_the_number_alone(
         assert path.name == f"bug{number:02}.py"
         head = path.read_text(encoding="utf-8").partition("def ")[0].lower()
         assert not set(telling(bug.name)) & set(telling(head.replace(bug.place.lower(), "")))
+
+
+def test_all_words_of_the_laboratory_are_there_in_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language, "_language", "zh")
+    words = [text for bug in BUGS for text in (bug.name, bug.symptom, bug.why, bug.figure.words)]
+    for text in [*words, *(name.replace("_", " ") for name in SELF_TESTS)]:
+        assert re.search(r"[\u4e00-\u9fff]", language.translated(text)), text
+    bug = BY_NAME["the LSTM reads padding"]
+    with pytest.raises(DragomanError, match="它通过了所有自检，但并不是处处都对"):
+        lesson.judge(bug, mended(bug, MENDS["bad"][bug.name]["c goes on"]), seed=1)
 
 
 # -- no spoilers ---------------------------------------------------------------------------------------------------

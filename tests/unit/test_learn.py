@@ -160,7 +160,9 @@ def test_a_file_that_is_no_python_is_told_with_its_line(tmp_path: Path, monkeypa
     assert "answers05.py:1: SyntaxError" in learn("check", "5")[1]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize(
+    "number", [pytest.param(number, marks=[pytest.mark.system] if number % 12 != 9 else []) for number in NUMBERS]
+)
 def test_a_bug_is_mended_by_the_function_that_it_replaced(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +185,7 @@ def test_a_bug_is_mended_by_the_function_that_it_replaced(
 def test_the_list_of_bugs_says_what_is_seen_and_not_what_it_is() -> None:
     _, said = learn("bug", "--list")
     assert all(bug.symptom in said for bug in BUGS)
-    assert BUGS[7].name not in said
+    assert not any(bug.name in said or bug.why in said for bug in BUGS)
 
 
 CHAPTER = """# %% [markdown]

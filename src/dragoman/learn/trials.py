@@ -81,7 +81,7 @@ def first_difference(sound: Function, function: Function, seed: int) -> str:
 
 
 def outcome(function: Function, trial: Trial, seed: int) -> dict[str, Any]:
-    """What comes of a call, as plain values by what they are."""
+    """The result of a call, as plain values by what they are."""
     torch.manual_seed(seed)
     arguments = trial.make()
     named = arguments[-1] if isinstance(arguments[-1], Settings) else {}
