@@ -93,7 +93,7 @@ def _begin(flat, real):
 )
 def warm_up(step, warmup_steps):
     """The share of its peak that the rate has at a step, counted from 1."""
-    return min(1.0, warmup_steps / step) if warmup_steps else 1.0
+    return min(1.0, max(step, warmup_steps) / warmup_steps) if warmup_steps else 1.0
 
 
 @bug("the loss counts padding", loss_functions.token_loss, "padding_is_not_counted", symptoms.knows_nothing)
@@ -483,7 +483,7 @@ def sinusoidal_table(length, d_model, *, base=10_000.0, layout="interleaved", of
     "read backwards, and left so",
     recurrent_layers.RecurrentLayer.read,
     "the_lstm_is_pytorchs",
-    symptoms.exact._replace(measure=lambda seed: symptoms.exact(seed, type="recurrent"), limit=0.5),
+    symptoms.share_of_its_own,
     toy={"type": "recurrent"},
 )
 def read(self, x, padding_mask, *, reverse=False):

@@ -161,6 +161,15 @@ def looks_ahead(seed: int) -> float:
     return float((vectors[0] - vectors[1]).abs().max())
 
 
+@figure("share of the first word's vector that changes with that word", "above", 0.9)
+@torch.no_grad()
+def share_of_its_own(seed: int) -> float:
+    model = laboratory.build(seed, type="recurrent").eval()
+    batch = collate([(SRC, TGT), ([11, *SRC[1:]], TGT)])
+    one, other = model.encode(batch.src, batch.src_mask).hidden[:, 0]
+    return float(((one - other).abs() > 1e-6).float().mean())
+
+
 @figure("the mean of ones after dropout of 0.4", "above", 0.9)
 def dropped_mean(seed: int, rate: float = 0.4) -> float:
     torch.manual_seed(seed)
