@@ -357,6 +357,7 @@ def _split_heads() -> Iterator[Trial]:
 
     yield Trial("for a batch", partial(make, 2, 5, 4, 4))
     yield Trial("for one word", partial(make, 3, 1, 4, 4))
+    yield Trial("for no word, as at the beginning of a search", partial(make, 3, 0, 4, 4))
     yield Trial("for as many words as heads", partial(make, 2, 4, 4, 4))
     yield Trial("for one head", partial(make, 2, 5, 1, 1))
     yield Trial("for keys with fewer heads", partial(make, 2, 5, 4, 2))
