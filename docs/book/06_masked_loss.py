@@ -65,28 +65,45 @@ from dragoman.analysis.figure import new_figure
 
 figure = new_figure(7, 3.2, "One sentence's loss, by the share of padding in its batch")
 axes = figure.subplots()
-for label, values in (("real tokens", right), ("padding counted", counted), ("divided by all positions", by_all)):
+for label, values in (
+    ("real tokens", right),
+    ("padding counted", counted),
+    ("divided by all positions", by_all),
+):
     axes.plot(shares, values, label=label)
 axes.set_xlabel("share of padding")
 axes.set_ylabel("loss [nats per token]")
 axes.set_ylim(bottom=0)
 axes.legend()
-show(figure, "loss-by-padding", "Only the mean over real tokens is the same at every share of padding")
+show(
+    figure,
+    "loss-by-padding",
+    "Only the mean over real tokens is the same at every share of padding",
+)
 
 # %% [check]
 import itertools
 
 assert abs(float(loss) / batch.num_tokens - math.log(V)) < 1e-5
 assert max(right) - min(right) < 1e-5
-assert all(abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted))
+assert all(
+    abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted)
+)
 assert all(two < one for one, two in itertools.pairwise(by_all))
-assert abs(right[0] - counted[0]) + abs(right[0] - by_all[0]) < 1e-5  # without padding all three are the same
+assert (
+    abs(right[0] - counted[0]) + abs(right[0] - by_all[0]) < 1e-5
+)  # without padding all three are the same
 noise = torch.randn(*batch.tgt_out.shape, V, generator=torch.Generator().manual_seed(4))
-parts = [token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1]) for n in range(2)]
+parts = [
+    token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1])
+    for n in range(2)
+]
 whole = token_loss(noise, batch.tgt_out, batch.tgt_mask)
 assert abs(float(sum(parts) - whole)) < 1e-4  # sums: cut as one likes
 means = [float(part) / int(mask.sum()) for part, mask in zip(parts, batch.tgt_mask, strict=True)]
-assert abs(sum(means) / 2 - float(whole) / batch.num_tokens) > 1e-3  # and a mean of means is something else
+assert (
+    abs(sum(means) / 2 - float(whole) / batch.num_tokens) > 1e-3
+)  # and a mean of means is something else
 
 # %% [markdown]
 # ## Softmax twice
@@ -105,7 +122,9 @@ print("the model is certain of entry 4")
 for target in (4, 5):
     for times in ("once", "twice"):
         sure = (20.0 * F.one_hot(four, V)).requires_grad_()
-        value = F.cross_entropy(sure if times == "once" else sure.softmax(-1), torch.tensor([target]))
+        value = F.cross_entropy(
+            sure if times == "once" else sure.softmax(-1), torch.tensor([target])
+        )
         value.backward()
         print(
             f"right is {target}, softmax {times:<5}: loss {value.item():7.4f}, gradient {sure.grad.norm().item():.4f}"
@@ -137,7 +156,9 @@ rows = 8.0 * torch.randn(2000, V, generator=torch.Generator().manual_seed(5))
 doubled = F.cross_entropy(rows.softmax(-1), torch.arange(2000) % V, reduction="none")
 assert low - 1e-5 <= float(doubled.min()) < float(doubled.max()) <= low + 1 + 1e-5
 labels = torch.arange(2000) % V
-assert torch.allclose(F.cross_entropy(rows.log_softmax(-1), labels), F.cross_entropy(rows, labels), atol=1e-4)
+assert torch.allclose(
+    F.cross_entropy(rows.log_softmax(-1), labels), F.cross_entropy(rows, labels), atol=1e-4
+)
 
 # %% [markdown]
 # ## Perplexity (困惑度)
@@ -158,7 +179,9 @@ for nats in (math.log(V), 1.0, 0.1):
 # - `F.cross_entropy(..., ignore_index=0)` divides by the real tokens, as we do.
 
 # %% [check]
-losses = F.cross_entropy(noise.flatten(0, 1), batch.tgt_out.flatten(), reduction="none").view_as(batch.tgt_out)
+losses = F.cross_entropy(noise.flatten(0, 1), batch.tgt_out.flatten(), reduction="none").view_as(
+    batch.tgt_out
+)
 num_steps = batch.tgt_out.size(1)
 d2l_printed = (losses * batch.tgt_mask).mean(dim=1).sum() / batch.tgt_mask.sum()
 assert torch.allclose(d2l_printed * num_steps, whole / batch.num_tokens, atol=1e-5)

@@ -35,7 +35,11 @@ for d in widths:
             float((scores / d**0.5).softmax(-1).amax(-1).mean()),
         )
     )
-    print("d {:>4}: variance {:7.1f}, scaled {:.2f}; largest of 500 weights {:.2f}, scaled {:.3f}".format(*rows[-1]))
+    print(
+        "d {:>4}: variance {:7.1f}, scaled {:.2f}; largest of 500 weights {:.2f}, scaled {:.3f}".format(
+            *rows[-1]
+        )
+    )
 
 # %%
 figure = new_figure(7.5, 3.0, "With and without the square root")
@@ -110,7 +114,9 @@ from dragoman.nn.masks import causal_mask
 
 q, k, v = (torch.randn(2, 4, 7, 8) for _ in range(3))
 textbook, _ = scaled_dot_product_attention(q, k, v, causal_mask(7))
-print("largest difference", float((textbook - fused_attention(q, k, v, causal_mask(7))).abs().max()))
+print(
+    "largest difference", float((textbook - fused_attention(q, k, v, causal_mask(7))).abs().max())
+)
 
 # %% [check]
 assert torch.allclose(textbook, fused_attention(q, k, v, causal_mask(7)), atol=1e-5)
@@ -126,11 +132,15 @@ from dragoman.nn.attention import MultiHeadAttention
 
 for heads, kv_heads in ((8, 8), (1, 1), (8, 2), (8, 1)):
     module = MultiHeadAttention(512, heads, num_kv_heads=kv_heads)
-    print(f"{heads} heads, {kv_heads} of keys and values: {sum(p.numel() for p in module.parameters()):,}")
+    print(
+        f"{heads} heads, {kv_heads} of keys and values: {sum(p.numel() for p in module.parameters()):,}"
+    )
 
 # %% [check]
 for heads in (1, 8):
-    assert sum(p.numel() for p in MultiHeadAttention(512, heads).parameters()) == 4 * 512**2 + 4 * 512
+    assert (
+        sum(p.numel() for p in MultiHeadAttention(512, heads).parameters()) == 4 * 512**2 + 4 * 512
+    )
 
 # %% [markdown]
 # Heads of full width, each with d_model features of its own, multiply the parameters by the number of heads. In the paper,

@@ -44,7 +44,9 @@ from dragoman.nn.positions import sinusoidal_rates
 assert 28 / (2 * torch.pi) > 4
 assert round(float(sinusoidal_rates(8, base=1000)[-1] / sinusoidal_rates(8)[-1]), 1) == 5.6
 assert 60_000 < 2 * torch.pi / float(sinusoidal_rates(512)[-1]) < 62_832
-apart = torch.cdist(*[sinusoidal_table(300, 8, base=1000)] * 2, compute_mode="donot_use_mm_for_euclid_dist")
+apart = torch.cdist(
+    *[sinusoidal_table(300, 8, base=1000)] * 2, compute_mode="donot_use_mm_for_euclid_dist"
+)
 assert (apart + torch.eye(300)).min() > 0.01
 assert 0.70 < float(sinusoidal_table(300, 512).square().mean().sqrt()) < 0.72
 
@@ -59,7 +61,9 @@ d, k = 16, 5
 table = sinusoidal_table(60, d)
 turn = k * 10_000 ** (-torch.arange(0, d, 2) / d)
 sin, cos = table.unflatten(1, (-1, 2)).unbind(-1)
-moved = torch.stack([sin * turn.cos() + cos * turn.sin(), cos * turn.cos() - sin * turn.sin()], dim=-1).flatten(1)
+moved = torch.stack(
+    [sin * turn.cos() + cos * turn.sin(), cos * turn.cos() - sin * turn.sin()], dim=-1
+).flatten(1)
 print("largest difference to PE(pos + 5):", float((moved[:-k] - table[k:]).abs().max()))
 
 # %% [check]

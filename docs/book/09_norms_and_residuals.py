@@ -71,8 +71,12 @@ axes = figure.subplots()
 batch = collate(pairs("reverse", "train", 40))
 last_over_first = {}
 for placement in ("pre", "post", "output"):
-    model = build(1, norm_placement=placement, num_encoder_layers=12, num_decoder_layers=12, d_model=64)
-    token_loss(model(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask).backward()
+    model = build(
+        1, norm_placement=placement, num_encoder_layers=12, num_decoder_layers=12, d_model=64
+    )
+    token_loss(
+        model(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask
+    ).backward()
     norms = [float(layer.feed_forward.expand.weight.grad.norm()) for layer in model.decoder_layers]
     last_over_first[placement] = norms[-1] / norms[0]
     axes.plot(range(1, 13), norms, marker="o", label=f"{placement}-norm")
@@ -126,7 +130,9 @@ from dragoman.nn.feedforward import FeedForward
 network = FeedForward(4, 16, activation=nn.ReLU())
 x = torch.randn(2, 5, 4)
 inner = F.conv1d(x.transpose(1, 2), network.expand.weight[..., None], network.expand.bias).relu()
-as_convolution = F.conv1d(inner, network.contract.weight[..., None], network.contract.bias).transpose(1, 2)
+as_convolution = F.conv1d(
+    inner, network.contract.weight[..., None], network.contract.bias
+).transpose(1, 2)
 print("largest difference", float((network(x) - as_convolution).abs().max().detach()))
 
 # %% [check]

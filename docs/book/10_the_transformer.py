@@ -38,11 +38,21 @@ from dragoman.models.families import TransformerConfig
 
 pairs = [("ich möchte ein bier", "i want a beer"), ("wir lesen", "we read")]
 tokenizers = words_of([side for pair in pairs for side in pair])
-sizes = {"d_model": 32, "num_heads": 4, "d_ff": 64, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0}
+sizes = {
+    "d_model": 32,
+    "num_heads": 4,
+    "d_ff": 64,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "dropout": 0.0,
+}
 config = parse(TransformerConfig, {**sizes, "tie_embeddings": "output"})
 torch.manual_seed(1)
 small = config.build(
-    src_vocab_size=tokenizers.src.vocab_size, tgt_vocab_size=tokenizers.tgt.vocab_size, shared_vocab=False, pad_id=0
+    src_vocab_size=tokenizers.src.vocab_size,
+    tgt_vocab_size=tokenizers.tgt.vocab_size,
+    shared_vocab=False,
+    pad_id=0,
 )
 print(trace_table(trace(small.eval(), tokenizers, pairs)))
 
@@ -56,7 +66,14 @@ print(trace_table(trace(small.eval(), tokenizers, pairs)))
 from dragoman.analysis.parameters import parameter_counts, parameter_table
 
 base = parse(
-    TransformerConfig, {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6}
+    TransformerConfig,
+    {
+        "d_model": 512,
+        "num_heads": 8,
+        "d_ff": 2048,
+        "num_encoder_layers": 6,
+        "num_decoder_layers": 6,
+    },
 )
 built = base.build(src_vocab_size=37000, tgt_vocab_size=37000, shared_vocab=True, pad_id=0)
 print(parameter_table(parameter_counts(built, depth=2)))
@@ -100,7 +117,10 @@ for axes, task in zip(panels, ("copy", "reverse"), strict=True):
     with torch.no_grad():
         maps = trained.model.eval().attention_maps(batch.src, batch.src_mask, batch.tgt_in)
     weights = maps["decoder.1.cross"][0].mean(0)
-    diagonals[task] = {"copy": weights[:6, :6].trace() / 6, "reverse": weights[:6, :6].flip(0).trace() / 6}
+    diagonals[task] = {
+        "copy": weights[:6, :6].trace() / 6,
+        "reverse": weights[:6, :6].flip(0).trace() / 6,
+    }
     draw_matrix(axes, weights.numpy(), low=0, high=1, aspect="equal")
     # symbols have the ids 4, 5, ...: the specials come first
     token_axes(axes, [*[str(i - 3) for i in tgt], "</s>"], [*[str(i - 3) for i in src], "</s>"])
@@ -143,7 +163,10 @@ from torch import nn
 
 layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
 stack = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-print("PyTorch's encoder, equal:    ", stack.layers[0].linear1.weight.equal(stack.layers[1].linear1.weight))
+print(
+    "PyTorch's encoder, equal:    ",
+    stack.layers[0].linear1.weight.equal(stack.layers[1].linear1.weight),
+)
 clones = nn.ModuleList([deepcopy(layer) for _ in range(2)])
 for parameter in clones.parameters():
     if parameter.dim() > 1:

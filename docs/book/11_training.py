@@ -122,7 +122,14 @@ show(
 # %%
 from dragoman.learn.one_sentence import train_one_sentence
 
-small = {"d_model": 64, "num_heads": 4, "d_ff": 128, "num_encoder_layers": 2, "num_decoder_layers": 2, "dropout": 0.0}
+small = {
+    "d_model": 64,
+    "num_heads": 4,
+    "d_ff": 128,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "dropout": 0.0,
+}
 cleared = train_one_sentence(1, steps=40, lr=1e-3, **small)
 with BUGS[26].planted():
     not_cleared = train_one_sentence(1, steps=40, lr=1e-3, **small)

@@ -86,7 +86,8 @@ with torch.no_grad():
             "cache",
             tuple(cache),
             "  ".join(
-                f"{piece} {p:.1%}" for piece, p in zip(pieces(ids[0].tolist()), probabilities[0].tolist(), strict=True)
+                f"{piece} {p:.1%}"
+                for piece, p in zip(pieces(ids[0].tolist()), probabilities[0].tolist(), strict=True)
             ),
         )
         token = ids[:, 0]
@@ -130,8 +131,14 @@ show(search_figure(watched), "beam-tree")
 from dragoman.decoding.penalties import AveragePenalty, GnmtPenalty, NoPenalty
 
 for log_prob, length in ((-2.0, 4), (-2.3, 8)):
-    scores = {type(p).__name__: log_prob / p.divisor(length) for p in (NoPenalty(), AveragePenalty(), GnmtPenalty())}
-    print(f"ln p {log_prob}, {length} tokens:", {name: round(score, 3) for name, score in scores.items()})
+    scores = {
+        type(p).__name__: log_prob / p.divisor(length)
+        for p in (NoPenalty(), AveragePenalty(), GnmtPenalty())
+    }
+    print(
+        f"ln p {log_prob}, {length} tokens:",
+        {name: round(score, 3) for name, score in scores.items()},
+    )
 
 # %% [markdown]
 # The longer hypothesis is less probable, and better by either penalty.
@@ -149,7 +156,9 @@ second = {"the": {"dog": 0.34, "cat": 0.33, "cow": 0.33}, "a": {"bird": 0.9, "do
 def beam(width):
     """The best sentence of a search that keeps the `width` most probable prefixes; width 1 is greedy search."""
     prefixes = sorted(((p, [word]) for word, p in first.items()), reverse=True)[:width]
-    return max((p * q, [*words, word]) for p, words in prefixes for word, q in second[words[-1]].items())
+    return max(
+        (p * q, [*words, word]) for p, words in prefixes for word, q in second[words[-1]].items()
+    )
 
 
 print("width 1:", beam(1))
@@ -180,7 +189,9 @@ for beam_size in (1, 2, 5):
     best = [items[0] for items in search.n_best([src for src, _ in validation])]
     scores[beam_size] = sum(item.score for item in best) / len(best)
     right = sum(item.text == tgt for item, (_, tgt) in zip(best, validation, strict=True))
-    print(f"beam {beam_size}: mean score {scores[beam_size]:.4f}, {right} of {len(best)} are the reference")
+    print(
+        f"beam {beam_size}: mean score {scores[beam_size]:.4f}, {right} of {len(best)} are the reference"
+    )
 
 # %% [check]
 assert scores[1] <= scores[2] + 0.005

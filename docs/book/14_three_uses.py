@@ -124,7 +124,10 @@ from dragoman.data.examples import read_split
 held_out = read_split(recipe.corpus.valid, {})
 names, guesses = list(predictor.labels), [one.label for one in predictor.predict(held_out.items)]
 counts = [
-    [sum(a == row and b == column for a, b in zip(held_out.labels, guesses, strict=True)) for column in names]
+    [
+        sum(a == row and b == column for a, b in zip(held_out.labels, guesses, strict=True))
+        for column in names
+    ]
     for row in names
 ]
 figure = new_figure(3.6, 3.0, "Which language? Validation texts")
@@ -133,7 +136,14 @@ draw_matrix(axes, counts, low=0, high=max(map(max, counts)), aspect="equal")
 token_axes(axes, names, names)
 for row, line in enumerate(counts):
     for column, count in enumerate(line):
-        axes.text(column, row, str(count), ha="center", va="center", color="white" if count > 30 else "black")
+        axes.text(
+            column,
+            row,
+            str(count),
+            ha="center",
+            va="center",
+            color="white" if count > 30 else "black",
+        )
 show(
     figure,
     "confusion",
@@ -158,7 +168,8 @@ import torch
 from dragoman.models.vit import ViTConfig
 
 vit = parse(
-    ViTConfig, {"image_size": 28, "patch_size": 4, "d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2}
+    ViTConfig,
+    {"image_size": 28, "patch_size": 4, "d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 2},
 ).build(num_labels=10)
 print("28 x 28 pixels, patches of 4 x 4: logits", tuple(vit(torch.randn(3, 1, 28, 28)).shape))
 
@@ -201,7 +212,10 @@ recipe = parse(
         "task": "masked_language_modelling",
         "run_dir": str(folder / "masked"),
         "device": "cpu",
-        "corpus": {"train": {**text, "split": "train", "size": 6000}, "valid": {**text, "split": "valid", "size": 100}},
+        "corpus": {
+            "train": {**text, "split": "train", "size": 6000},
+            "valid": {**text, "split": "valid", "size": 100},
+        },
         "tokenizer": {"type": "words", "vocab_size": 2000},
         "model": {
             "type": "masked_language_model",

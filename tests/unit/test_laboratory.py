@@ -87,11 +87,11 @@ def test_drawn_inputs_know_the_broken_function_and_not_the_sound_one(bug: Bug) -
 
 def test_each_way_of_failing_is_said_in_a_sentence() -> None:
     bug = BY_NAME["the LSTM reads padding"]
-    alone, state = (mended(bug, MENDS["bad"][bug.name][label]) for label in ("it reads padding alone", "c goes on"))
+    alone, state = (mended(bug, MENDS["bad"][bug.name][label]) for label in ("it reads padding alone", "an LSTM alone"))
     for function, start in (
         (bug.broken, "a sentence does not depend on its batch: "),
         (alone, "it passes its own self-test, and not another: the source matters: "),
-        (state, "it passes all self-tests, and does not do what it should everywhere; LSTM, "),
+        (state, "it passes all self-tests, and does not do what it should everywhere; GRU, "),
     ):
         with pytest.raises(DragomanError) as info:
             lesson.judge(bug, function, seed=1)
@@ -214,7 +214,7 @@ def test_all_words_of_the_laboratory_are_there_in_chinese(monkeypatch: pytest.Mo
         assert re.search(r"[\u4e00-\u9fff]", language.translated(text)), text
     bug = BY_NAME["the LSTM reads padding"]
     with pytest.raises(DragomanError, match="它通过了所有自检，但并不是处处都对"):
-        lesson.judge(bug, mended(bug, MENDS["bad"][bug.name]["c goes on"]), seed=1)
+        lesson.judge(bug, mended(bug, MENDS["bad"][bug.name]["an LSTM alone"]), seed=1)
 
 
 # -- no spoilers ---------------------------------------------------------------------------------------------------
