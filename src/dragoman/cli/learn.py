@@ -19,7 +19,7 @@ from dragoman.learn.answers import graded, progress, read_answers, record, write
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
 from dragoman.learn.exercises import exercises_of
-from dragoman.learn.language import translated, use_language
+from dragoman.learn.language import use_language
 from dragoman.progress import say
 from dragoman.runs.atomic_io import replace_text
 
@@ -109,57 +109,47 @@ def bug(
     list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each.")] = False,
     check_it: Annotated[bool, typer.Option("--check", help="Judge the function that you have fixed.")] = False,
     name: Annotated[str, typer.Option("--name", help="Say which bug it is: a, b, c or d.", show_default=False)] = "",
-    lang: Annotated[str, typer.Option("--lang", help="The language of the text: en or zh.")] = "en",
     page: Annotated[bool, typer.Option("--markdown", hidden=True)] = False,
 ) -> None:
     """Plant a bug in Dragoman's own code (for this command alone), show what it does, and let you mend it.
 
     Example: dragoman learn bug 7
     """
-    use_language(lang)
     if page:
         typer.echo(lesson.symptoms_page(), nl=False)
         return
     if list_all or number is None:
         done = progress()["bugs"]
         for place, one in enumerate(BUGS, start=1):
-            fixed = translated("fixed") if str(place) in done else ""
-            blanks = " " * (6 - display_width(fixed))
-            typer.echo(f"{place:>3} {fixed}{blanks}  {translated(one.symptom)}")
+            typer.echo(f"{place:>3} {'fixed ' if str(place) in done else '      '}  {one.symptom}")
         return
     planted, names = lesson.bug_of(number), lesson.names_to_choose_from(number)
     if name:
         if name not in lesson.LETTERS:
-            raise Error.UNKNOWN_NAME(translated("--name is one of {letters}").format(letters=", ".join(lesson.LETTERS)))
-        chosen = names[lesson.LETTERS.index(name)]
-        right = chosen == planted.name
-        typer.echo(f"{name}: {translated('yes' if right else 'no')}, {translated(chosen)}")
+            raise Error.UNKNOWN_NAME(f"--name is one of {', '.join(lesson.LETTERS)}")
+        right = names[lesson.LETTERS.index(name)] == planted.name
+        typer.echo(f"{name}: {'yes' if right else 'no'}, {names[lesson.LETTERS.index(name)]}")
         raise typer.Exit(0 if right else 1)
     if check_it:
         lesson.check_fix(number)
         record("bugs", str(number))
-        words = translated("fixed: {name}. {why}")
-        typer.echo(words.format(name=translated(planted.name), why=translated(planted.why)))
-        words = translated("the self-test that catches it: {name} (src/dragoman/learn/selftests.py)")
-        typer.echo(words.format(name=planted.selftest))
+        typer.echo(f"fixed: {planted.name}. {planted.why}")
+        typer.echo(f"the self-test that catches it: {planted.selftest} (src/dragoman/learn/selftests.py)")
         return
     _show_bug(number)
 
 
 def _show_bug(number: int) -> None:
     bug = lesson.bug_of(number)
-    typer.echo(translated("What you see: {symptom}").format(symptom=translated(bug.symptom)))
-    say(translated("measuring, some ten seconds"))
+    typer.echo(f"What you see: {bug.symptom}")
+    say("measuring, some ten seconds")
     sound, wrong = lesson.figures(bug)
-    words = translated("Measured, {words}: {sound} in a sound model, {wrong} with the bug.")
-    typer.echo(words.format(words=translated(bug.figure.words), sound=f"{sound:.4g}", wrong=f"{wrong:.4g}"))
+    typer.echo(f"Measured, {bug.figure.words}: {sound:.4g} in a sound model, {wrong:.4g} with the bug.")
     typer.echo(save(lesson.lesson_figure(bug, (sound, wrong)), f"bug{number:02}.png"))
     typer.echo(lesson.write_bug(number))
-    names = map(translated, lesson.names_to_choose_from(number))
-    choices = "; ".join(f"{letter}: {name}" for letter, name in zip(lesson.LETTERS, names, strict=True))
-    typer.echo(translated("Which is it? {choices}").format(choices=choices))
-    words = translated("name it: dragoman learn bug {number} --name a; mend it in {path}, then: --check")
-    say(words.format(number=number, path=lesson.bug_path(number)))
+    choices = zip(lesson.LETTERS, lesson.names_to_choose_from(number), strict=True)
+    typer.echo("Which is it? " + "; ".join(f"{letter}: {name}" for letter, name in choices))
+    say(f"name it: dragoman learn bug {number} --name a; mend it in {lesson.bug_path(number)}, then: --check")
 
 
 def _chapter(number: int) -> Any:
