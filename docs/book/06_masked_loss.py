@@ -280,7 +280,7 @@ for target in (4, 5):
         value = F.cross_entropy(given, torch.tensor([target]))
         value.backward()
         length = sure.grad.norm().item()
-        print(f"right is {target}, softmax {times:<5}: loss {value.item():7.4f}, gradient {length:.4f}")
+        print(f"right {target}, {times:<5}: loss {value.item():7.4f}, gradient {length:.4f}")
 print(f"ln(e + V - 1) - 1 = {math.log(math.e + V - 1) - 1:.4f}")
 
 # %% [markdown]

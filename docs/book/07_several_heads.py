@@ -191,8 +191,8 @@ for number, axes in enumerate(figure.subplots(1, 4)):
 show(
     figure,
     "heads",
-    "Four matrices side by side, one for each head: five places of the target look at five places of "
-    "the source, and the dark cells stand elsewhere in each head.",
+    "Four matrices side by side, one for each head: five places of the target look at five places "
+    "of the source, and the dark cells stand elsewhere in each head.",
 )
 for place, looked_at in zip(rows, maps.argmax(-1).T.tolist(), strict=True):
     print(f"{place:<16} most weight on", ", ".join(columns[n] for n in looked_at))
@@ -270,8 +270,8 @@ right.set_ylim(0, 1)
 show(
     figure,
     "variance",
-    "Left: the variance of a score grows with d; divided by the root it stays at 1. Right: the largest "
-    "weight of a query goes to 1 with d; scaled it stays small.",
+    "Left: the variance of a score grows with d; divided by the root it stays at 1. Right: the "
+    "largest weight of a query goes to 1 with d; scaled it stays small.",
 )
 
 # %% [markdown]
