@@ -350,8 +350,8 @@ panels[2].set(xlim=(-2, 2), ylim=(-2, 2))
 show(
     figure,
     "weight-and-height",
-    "Three scatter plots of five people: before, in kilograms and centimetres; after BatchNorm, the "
-    "same pattern around zero; after LayerNorm, all five people on one point.",
+    "Three scatter plots of five people: before, in kilograms and centimetres; after BatchNorm, "
+    "the same pattern around zero; after LayerNorm, all five people on one point.",
 )
 
 # %% [markdown]
