@@ -3,7 +3,7 @@
 #
 # *How do you score a batch when a part of it is padding?*
 #
-# Time: about 45 minutes to read and try; the cells run in 5 seconds on one core.
+# Time: about 45 minutes to read and try; the cells run in 6 seconds on one core.
 # You need chapter 1: the loss of one sentence. You need chapter 5: a batch, its padding and its masks.
 #
 # The loss of a token is minus the log probability of the right token. A batch has many tokens, and some of its places hold
@@ -21,7 +21,7 @@
 #
 # *批次里有一部分是填充时，该怎样打分？*
 #
-# 时间：阅读和尝试大约 45 分钟；在一个核上运行各单元格需要 5 秒。
+# 时间：阅读和尝试大约 45 分钟；在一个核上运行各单元格需要 6 秒。
 # 需要第 1 章：一个句子的损失。需要第 5 章：批次、它的填充和它的掩码。
 #
 # 一个词元的损失，是正确词元的对数概率取负。一个批次有许多词元，其中有些位置放的是填充。有三个错误一再出现：

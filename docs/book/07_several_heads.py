@@ -3,7 +3,7 @@
 #
 # *How can one position look at several places at once, for several reasons?*
 #
-# Time: about 50 minutes to read and try; the cells run in 5 seconds on one core.
+# Time: about 50 minutes to read and try; the cells run in 7 seconds on one core.
 # You need chapter 4: queries, keys, values and the softmax. You need chapter 5: masks.
 #
 # One attention gives one mean of the values. With several heads (头), each in its own part of the features, a position
@@ -19,7 +19,7 @@
 #
 # *一个位置怎样同时看几处，而且各有各的理由？*
 #
-# 时间：阅读和尝试大约 50 分钟；在一个核上运行各单元格需要 5 秒。
+# 时间：阅读和尝试大约 50 分钟；在一个核上运行各单元格需要 7 秒。
 # 需要第 4 章：查询、键、值和 softmax。需要第 5 章：掩码。
 #
 # 一次注意力只给出值的一个平均值。有了多个头，每个头占特征的一部分，一个位置就能看几处，而且在各处读到的东西互不相混

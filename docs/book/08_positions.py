@@ -3,7 +3,7 @@
 #
 # *How does a model know which word comes first?*
 #
-# Time: about 50 minutes to read and try; the cells run in 40 seconds on one core.
+# Time: about 50 minutes to read and try; the cells run in 30 seconds on one core.
 # You need chapter 7: attention with several heads.
 #
 # Attention computes a weighted mean, and a mean has no order. Exchange two words, and the same numbers come out, exchanged.
@@ -19,7 +19,7 @@
 #
 # *模型怎么知道哪个词在前面？*
 #
-# 时间：阅读和尝试大约 50 分钟；在一个核上运行各单元格需要 40 秒。
+# 时间：阅读和尝试大约 50 分钟；在一个核上运行各单元格需要 30 秒。
 # 需要第 7 章：多头注意力。
 #
 # 注意力算的是加权平均值，而平均值没有顺序。交换两个词，得到的还是同样的数，只是也交换了。

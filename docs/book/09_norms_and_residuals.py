@@ -3,7 +3,7 @@
 #
 # *What keeps numbers and gradients in size when many layers stand one on the other?*
 #
-# Time: about 60 minutes to read and try; the cells run in 25 seconds on one core.
+# Time: about 60 minutes to read and try; the cells run in 20 seconds on one core.
 # You need chapter 7: attention with several heads. Chapter 8 gave the words their positions.
 #
 # An attention is not yet a layer. A layer (层) has a feed-forward network (前馈网络) too, and around both stand two things that
@@ -19,7 +19,7 @@
 #
 # *许多层叠在一起时，靠什么让数值和梯度保持大小？*
 #
-# 时间：阅读和尝试大约 60 分钟；在一个核上运行各单元格需要 25 秒。
+# 时间：阅读和尝试大约 60 分钟；在一个核上运行各单元格需要 20 秒。
 # 需要第 7 章：多头注意力。第 8 章已经给了词以位置。
 #
 # 注意力还不是一层。一层还有一个前馈网络，并且在两者周围有两样东西，使得深的堆叠可以训练：残差连接和规范化。
