@@ -159,16 +159,23 @@ print(f"equal logits: {equal:.4f} nats a token; ln V = {math.log(V):.4f}")
 from dragoman.learn import mini_solution
 
 assert torch.allclose(loss(logits_of(batch), batch.tgt_out), dragomans / batch.num_tokens)
-assert torch.equal(loss(logits_of(batch), batch.tgt_out), mini_solution.loss(logits_of(batch), batch.tgt_out))
+assert torch.equal(
+    loss(logits_of(batch), batch.tgt_out), mini_solution.loss(logits_of(batch), batch.tgt_out)
+)
 rows = [loss(logits_of(one)[:1], one.tgt_out[:1]) for one in batches.values()]
 assert torch.allclose(rows[0], rows[1], atol=1e-4)
 assert abs(equal - math.log(V)) < 1e-5
 noise = torch.randn(2, 9, V, generator=torch.Generator().manual_seed(4))
-parts = [token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1]) for n in range(2)]
+parts = [
+    token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1])
+    for n in range(2)
+]
 whole = token_loss(noise, batch.tgt_out, batch.tgt_mask)
 assert abs(float(sum(parts) - whole)) < 1e-4  # sums: cut as one likes
 means = [float(part) / int(mask.sum()) for part, mask in zip(parts, batch.tgt_mask, strict=True)]
-assert abs(sum(means) / 2 - float(whole) / batch.num_tokens) > 1e-3  # and a mean of means is something else
+assert (
+    abs(sum(means) / 2 - float(whole) / batch.num_tokens) > 1e-3
+)  # and a mean of means is something else
 
 # %% [markdown]
 # A model that knows nothing has equal logits, and each token costs $\ln V$. That is the first thing to check of any loss.
@@ -247,7 +254,9 @@ import itertools
 
 assert abs(right[0] - counted[0]) + abs(right[0] - by_all[0]) < 1e-5
 assert max(right) - min(right) < 1e-5
-assert all(abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted))
+assert all(
+    abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted)
+)
 assert all(two < one for one, two in itertools.pairwise(by_all))
 assert counted[-1] > 1.3 * right[-1] > 4 * by_all[-1]
 
@@ -317,7 +326,9 @@ many = 8.0 * torch.randn(2000, V, generator=torch.Generator().manual_seed(5))
 labels = torch.arange(2000) % V
 doubled = F.cross_entropy(many.softmax(-1), labels, reduction="none")
 assert low - 1e-5 <= float(doubled.min()) < float(doubled.max()) <= low + 1 + 1e-5
-assert torch.allclose(F.cross_entropy(many.log_softmax(-1), labels), F.cross_entropy(many, labels), atol=1e-4)
+assert torch.allclose(
+    F.cross_entropy(many.log_softmax(-1), labels), F.cross_entropy(many, labels), atol=1e-4
+)
 
 # %% [markdown]
 # ## Perplexity (困惑度)
@@ -405,7 +416,9 @@ print(f"padding counted: {math.exp(naive['beside a longer one']):.1f}; real: {ro
 # - Jurafsky 与 Martin，《Speech and Language Processing》第三版（草稿），n元语法语言模型一章：困惑度。
 
 # %% [check]
-losses = F.cross_entropy(noise.flatten(0, 1), batch.tgt_out.flatten(), reduction="none").view_as(batch.tgt_out)
+losses = F.cross_entropy(noise.flatten(0, 1), batch.tgt_out.flatten(), reduction="none").view_as(
+    batch.tgt_out
+)
 num_steps = batch.tgt_out.size(1)
 d2l_printed = (losses * batch.tgt_mask).mean(dim=1).sum() / batch.tgt_mask.sum()
 assert torch.allclose(d2l_printed * num_steps, whole / batch.num_tokens, atol=1e-5)

@@ -389,7 +389,12 @@ for settings in (
 
 # %% [check]
 counts = {}
-for settings in ({"num_heads": 8}, {"num_heads": 1}, {"num_heads": 8, "d_head": 512}, {"num_kv_heads": 1}):
+for settings in (
+    {"num_heads": 8},
+    {"num_heads": 1},
+    {"num_heads": 8, "d_head": 512},
+    {"num_kv_heads": 1},
+):
     layer = parse(TransformerConfig, {"d_model": 512, "num_heads": 8, **settings}).self_attention()
     counts[str(settings)] = sum(parameter.numel() for parameter in layer.parameters())
 same, one, wide, grouped = counts.values()

@@ -413,5 +413,7 @@ pairs = torch.cat([positions(40, 16)[:, 0::2], positions(40, 16)[:, 1::2]], dim=
 assert torch.allclose(halves, pairs, atol=1e-5)
 slowest = sinusoidal_table(2, 16, layout="fairseq")[1, 7]  # sin of the slowest speed
 assert abs(float(slowest) - 1e-4) < 1e-7
-fresh = TransformerConfig(d_model=256).build(src_vocab_size=99, tgt_vocab_size=99, shared_vocab=True, pad_id=0)
+fresh = TransformerConfig(d_model=256).build(
+    src_vocab_size=99, tgt_vocab_size=99, shared_vocab=True, pad_id=0
+)
 assert abs(float(fresh.output.weight[4:].detach().std()) * 256**0.5 - 1) < 0.05

@@ -328,7 +328,7 @@ names = ["Anna", "Ben", "Chen", "Dana", "Emil"]
 people = torch.tensor([[52.0, 158], [61, 169], [70, 182], [83, 174], [97, 176]])  # kg, cm
 by_feature = F.batch_norm(people, None, None, training=True)
 by_person = F.layer_norm(people, (2,))
-print("name    kg   cm    BatchNorm         LayerNorm")
+print("name    kg   cm    BatchNorm       LayerNorm")
 for name, (kg, cm), one, other in zip(names, people, by_feature, by_person, strict=True):
     after = "     ".join(f"{kg_after:+.2f} {cm_after:+.2f}" for kg_after, cm_after in (one, other))
     print(f"{name:<5} {kg:4.0f} {cm:4.0f}    {after}")
@@ -341,6 +341,7 @@ for axes, (title, values) in zip(
     strict=True,
 ):
     axes.scatter(values[:, 0], values[:, 1])
+    axes.margins(0.2)
     axes.set(title=title, xlabel="weight", ylabel="height")
     if title != "LayerNorm":
         for name, (x_of, y_of) in zip(names, values.tolist(), strict=True):
@@ -487,7 +488,9 @@ for width, percent in ((512, 0.1), (4, 15)):
     with_n_minus_1 = (x_of_width - x_of_width.mean()) / (x_of_width.std() + 1e-6)
     ratio = float((F.layer_norm(x_of_width, (width,)) / with_n_minus_1).mean())
     assert abs(100 * (ratio - 1) - percent) < 0.5
-assert versions["LayerNorm"].neighbour_effect < 1e-5 < 0.1 < versions["BatchNorm1d"].neighbour_effect
+assert (
+    versions["LayerNorm"].neighbour_effect < 1e-5 < 0.1 < versions["BatchNorm1d"].neighbour_effect
+)
 padding = torch.tensor(versions["BatchNorm1d"].values[1, 3:])
 assert not torch.tensor(versions["before"].values[1, 3:]).any()
 assert padding.abs().max() > 0.1

@@ -75,7 +75,9 @@ for sentence in src:
 # %% [check]
 blind_loss = mini.loss(blind(src, tgt_in), tgt_out).item()
 assert abs(blind_loss - math.log(2) / 5) < 0.01
-assert torch.allclose(blind(src, tgt_in[:1].expand(2, -1))[0], blind(src, tgt_in[:1].expand(2, -1))[1], atol=1e-5)
+assert torch.allclose(
+    blind(src, tgt_in[:1].expand(2, -1))[0], blind(src, tgt_in[:1].expand(2, -1))[1], atol=1e-5
+)
 
 # %% [markdown]
 # The first token is a coin toss between "i" and "beer". Nothing that the decoder has read tells it which sentence is meant. The
