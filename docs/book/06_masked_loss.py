@@ -83,6 +83,13 @@ print("minus log p ", " ".join(f"{cost:>6.2f}" for cost in costs.tolist()))
 assert batch.tgt_out[0].tolist() == [4, 5, 6, 7, 3, 0, 0, 0, 0]
 assert batch.tgt_mask[0].tolist() == [True] * 5 + [False] * 4
 assert costs[:5].max() < 0.2 < 1 < costs[5:].min()
+table = torch.zeros(
+    9, 8, requires_grad=True
+)  # a model of this row, trained by the loss without a mask
+for _ in range(20):
+    (gradient,) = torch.autograd.grad(F.cross_entropy(table, batch.tgt_out[0]), table)
+    table = (table - 9.0 * gradient).detach().requires_grad_()
+assert table[5:].argmax(-1).tolist() == [0] * 4  # it says <pad>
 
 # %% [markdown]
 # The id of `<pad>` is 0, and 0 is the place of an entry of the vocabulary. A loss without a mask takes it for a word, and

@@ -401,6 +401,12 @@ same, one, wide, grouped = counts.values()
 assert same == one == 4 * 512**2 + 4 * 512
 assert wide == 4 * 8 * 512**2 + 3 * 8 * 512 + 512
 assert grouped < same
+assert layer.project_kv(torch.randn(1, 5, 512)).key.shape == (
+    1,
+    1,
+    5,
+    64,
+)  # the cache of one head of eight
 assert parse(TransformerConfig, {}).d_head is None
 
 # %% [markdown]

@@ -254,7 +254,7 @@ for distance in (3, 20):
 # ## Rotary positions (旋转位置)
 #
 # If a move is a rotation, one may rotate queries and keys themselves. The score of a query at $m$ and a key at $n$ then
-# depends on $m - n$ (Su et al. 2021). Dragoman's records on Multi30k use it.
+# depends on $m - n$ (Su et al. 2021).
 #
 # > code: nn/positions.py: RotaryPositions.rotate
 
@@ -262,7 +262,7 @@ for distance in (3, 20):
 # ## 旋转位置
 #
 # 既然移动就是旋转，那么也可以旋转查询和键本身。位置 $m$ 的查询和位置 $n$ 的键，其得分就只取决于 $m - n$
-# （Su 等，2021）。Dragoman 在 Multi30k 上的最好成绩用的就是它。
+# （Su 等，2021）。
 #
 # > code: nn/positions.py: RotaryPositions.rotate
 
@@ -406,7 +406,38 @@ assert sorted(losses, key=losses.get)[-2] == "alibi"
 # - Su 等，2021，《RoFormer: Enhanced Transformer with Rotary Position Embedding》，第 3.2 节：查询和键的旋转。
 
 # %% [check]
+from dragoman.analysis.positions import rotary_scores
+from dragoman.errors import DragomanError
 from dragoman.models.families import TransformerConfig
+
+first, *others = rotary_scores(20, 16, [0, 5, 30]).values()
+assert all(torch.allclose(first, other, atol=1e-3) for other in others)
+
+layers = [mini_solution.EncoderLayer(d_model, 4, 128) for _ in range(2)]
+
+
+def vector_of_last(ids, mask):
+    x = embedding(torch.tensor([ids]))
+    for layer in layers:
+        x = layer(x, mask)
+    return x[0, -1]
+
+
+orders = [4, 5, 6, 7], [6, 5, 4, 7]
+hidden, shown = (
+    [vector_of_last(ids, mask) for ids in orders] for mask in (mini_solution.causal_mask(4), None)
+)
+assert torch.allclose(*shown, atol=1e-5)  # an encoder knows nothing of order
+assert not torch.allclose(*hidden, atol=1e-3)  # a causal mask says something of it
+
+short = TransformerConfig(d_model=16, position={"type": "learned", "max_len": 4})
+limited = short.build(src_vocab_size=9, tgt_vocab_size=9, shared_vocab=True, pad_id=0)
+try:
+    limited.src_embedding(torch.ones(1, 5, dtype=torch.long))
+except DragomanError:
+    pass
+else:
+    raise AssertionError("a longer sentence must be refused")
 
 halves = sinusoidal_table(40, 16, layout="half_split")
 pairs = torch.cat([positions(40, 16)[:, 0::2], positions(40, 16)[:, 1::2]], dim=1)
