@@ -552,6 +552,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "enc_layers encoder_layers enc_depth num_hidden_layers num_layers": ("num_encoder_layers", "num_layers"),
         "dec_layers decoder_layers dec_depth": ("num_decoder_layers",),
         "heads nhead attention_heads encoder_attention_heads transformer_heads": ("num_heads",),
+        "head_dim dim_head d_kv kv_channels": ("d_head",),
         "ff_size transformer_ff dim_feedforward ffn_dim encoder_ffn_embed_dim": ("d_ff",),
         "output_dir model_dir save_dir save_model model_path output": ("run_dir",),
         "random_seed": ("seed",),

@@ -50,6 +50,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             {"position": {"type": "relative", "max_distance": 2}, "norm_placement": "post"},
             {"position": {"type": "relative"}, "num_kv_heads": 1, "tied_layers": [1, 1], "tied_encoder_layers": [2, 2]},
             {"decoder_autoreg": "rnn", "norm_placement": "post"},
+            {"d_head": 6, "num_heads": 4, "num_kv_heads": 2, "position": {"type": "rotary"}},
             {
                 "position": FAIRSEQ,
                 "activation": "silu",

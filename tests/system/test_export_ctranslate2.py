@@ -276,8 +276,9 @@ def test_settings_changed_later_are_refused_too(converted: Callable[..., SearchT
         ({"norm_placement": "output"}, "norm_placement: output"),
         ({"position": {"type": "alibi"}}, "alibi"),
         ({"decoder_autoreg": "rnn"}, "decoder_autoreg: rnn"),
+        ({"d_head": 16}, "model.d_head"),
     ],
-    ids=["output norm", "alibi", "ssru"],
+    ids=["output norm", "alibi", "ssru", "wide heads"],
 )
 def test_reasons_why_a_model_cannot_be_exported(model: dict[str, Any], reason: str) -> None:
     assert [reason in line for line in target.problems(tiny(model))] == [True]

@@ -337,6 +337,7 @@ def test_half_precision_is_kept_and_loaded(tmp_path: Path) -> None:
         ({"position": {"type": "rotary"}}, "rotary"),
         ({"position": {"type": "alibi"}}, "alibi"),
         ({"num_kv_heads": 1}, "num_kv_heads"),
+        ({"d_head": 24}, "model.d_head"),
         ({"activation": "swiglu"}, "swiglu"),
         ({"position": {"type": "relative"}}, "relative"),
         ({"decoder_autoreg": "rnn"}, "decoder_autoreg: rnn"),

@@ -120,6 +120,7 @@ def test_the_vector_of_the_start_is_zero_in_every_export(tmp_path: Path) -> None
         ({"activation": "swiglu"}, "model.activation"),
         ({"norm_eps": 1e-3}, "model.norm_eps"),
         ({"src_end": False}, "model.src_end"),
+        ({"d_head": 24}, "model.d_head"),
     ],
 )
 def test_what_marian_cannot_express_is_refused_by_name(model: dict[str, Any], reason: str) -> None:

@@ -49,6 +49,7 @@ TRANSFORMERS: list[dict[str, Any]] = [
     {"norm": "rms", "position": {"type": "alibi"}, "num_heads": 4, "num_kv_heads": 2, "num_decoder_layers": 1},
     {"position": {"type": "relative", "max_distance": 3}, "norm_placement": "post"},
     {"position": {"type": "relative"}, "num_heads": 4, "num_kv_heads": 2, "tied_layers": [1, 1]},
+    {"d_head": 6, "num_heads": 4, "num_kv_heads": 2},
     {"position": {**HALF_SPLIT, "layout": "fairseq", "offset": 2}, "activation": "silu", "output_bias": True},
 ]
 RECURRENTS: list[dict[str, Any]] = [

@@ -281,6 +281,7 @@ def test_what_cannot_be_represented_is_refused_with_the_reasons(tmp_path: Path) 
             "encoder/layer_1/self_attention/gate/weight",
         ),
         ({}, "TransformerBaseRelative", "TransformerBaseRelative"),
+        ({"encoder/layer_0/self_attention/head_dim": torch.tensor(8.0)}, base, "head_dim"),
         ({"encoder/activation": tanh, "decoder/activation": tanh}, base, "activation"),
     ):
         write_old(folder, {**tensors, **changed}, kind)

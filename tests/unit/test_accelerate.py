@@ -28,6 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre": {"activation": "gelu"},
     "rotary": {"position": {"type": "rotary"}, "activation": "swiglu", "norm": "rms"},
     "alibi": {"position": {"type": "alibi"}, "activation": "gelu_tanh", "tie_embeddings": "none"},
+    "full width": {"d_head": 32, "activation": "gelu"},
     "grouped": {"num_heads": 4, "num_kv_heads": 2, "activation": "gelu"},
 }
 """Without ReLU: a unit near zero may be on in one type and off in the other."""

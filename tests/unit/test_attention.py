@@ -93,6 +93,30 @@ def test_as_many_heads_of_keys_is_plain_attention() -> None:
     assert torch.equal(same(x, x, None), plain(x, x, None))
 
 
+def test_heads_of_full_width_are_those_of_the_formula() -> None:
+    """Each head projects to all of d_model; their outputs, side by side, are projected back, as a loop over heads."""
+    torch.manual_seed(0)
+    d_model, num_heads = 16, 3
+    attention = MultiHeadAttention(d_model, num_heads, d_head=d_model)
+    x, memory = torch.randn(2, 5, d_model), torch.randn(2, 7, d_model)
+    contexts = []
+    for number in range(num_heads):
+        own = slice(number * d_model, (number + 1) * d_model)
+        query, key, value = (
+            side @ linear.weight[own].T + linear.bias[own]
+            for side, linear in (
+                (x, attention.query_proj),
+                (memory, attention.key_proj),
+                (memory, attention.value_proj),
+            )
+        )
+        contexts.append((query @ key.transpose(1, 2) / d_model**0.5).softmax(dim=-1) @ value)
+    expected = torch.cat(contexts, dim=-1) @ attention.output_proj.weight.T + attention.output_proj.bias
+    torch.testing.assert_close(attention(x, memory, None), expected, **CLOSE)
+    parameters = sum(one.numel() for one in attention.parameters())
+    assert parameters == 4 * num_heads * d_model**2 + (3 * num_heads + 1) * d_model
+
+
 def test_heads_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"d_model \(10\) must be a multiple of num_heads \(4\)"):
         MultiHeadAttention(10, 4)

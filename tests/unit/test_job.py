@@ -499,6 +499,21 @@ def test_evaluation_keeps_the_translations_and_lower_cases(recipe: dict[str, Any
     assert translations == translator.translate(src.read_text(encoding="utf-8").splitlines())
 
 
+def test_heads_of_full_width_are_trained_saved_loaded_and_translate(recipe: dict[str, Any]) -> None:
+    wide = config.override(recipe, ["model.d_head=8", "training.max_steps=1"])
+    run = recipes.run(parse(TranslationRecipe, wide)).run_dir
+    resumed = recipes.run(parse(TranslationRecipe, config.override(wide, ["training.max_steps=2"])))
+    assert resumed.outcome.step == 2
+    translator = SearchTranslator.load(run, device="cpu")
+    attention: Any = translator.model.get_submodule("decoder_layers.0.cross_attention")
+    assert attention.query_proj.weight.shape == (2 * 8, 8)
+    saved = checkpoint.list_checkpoints(run)[-1]
+    assert (saved / "model.safetensors").exists()
+    for beam_size in (1, 4):
+        [translation] = translator.translate(["eins zwei"], beam_size=beam_size, max_length_extra=3)
+        assert len(translation.split()) <= 10
+
+
 def with_leaks(recipe: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The recipe on ten pairs, three of which stand in its test set, one of them but for its marks."""
     long = "alpha beta gamma delta epsilon zeta eta theta iota kappa"

@@ -14,6 +14,7 @@ SMALL = {"d_model": 16, "d_ff": 32, "num_encoder_layers": 2, "num_decoder_layers
 VARIANTS: list[dict[str, Any]] = [
     {"num_heads": 2},
     {"num_heads": 4, "num_kv_heads": 2, "position": {"type": "rotary"}},
+    {"num_heads": 3, "d_head": 10, "position": {"type": "rotary"}},
     {"num_heads": 4, "num_kv_heads": 1, "position": {"type": "alibi"}, "norm_placement": "post"},
 ]
 

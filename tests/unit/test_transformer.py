@@ -1,5 +1,7 @@
 """The Transformer and PyTorch's own modules agree, in outputs and gradients; sizes, ties and attention maps."""
 
+from typing import Any
+
 import pytest
 import torch
 from tests.errors import raises_error
@@ -144,6 +146,34 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         TransformerConfig(d_model=12, position={"type": "rotary"}).build(shared_vocab=True, **sizes)
     with raises_error(Error.WRONG_SETTING):
         TransformerConfig(tie_embeddings="all").build(shared_vocab=False, **sizes)
+
+
+@pytest.mark.parametrize(("d_head", "width"), [(None, 4), (4, 4), (16, 16), (6, 6)])
+def test_heads_have_the_width_that_is_set(d_head: int | None, width: int) -> None:
+    """Null is d_model / num_heads, number for number; another width is that of all three kinds of attention."""
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "pad_id": 0, "shared_vocab": True}
+    small = {"d_model": 16, "num_heads": 4, "d_ff": 8, "num_encoder_layers": 1, "num_decoder_layers": 1}
+
+    def built(**settings: Any) -> Any:
+        torch.manual_seed(1)
+        return TransformerConfig(**small, **settings).build(**sizes)
+
+    plain, model = built(), built(d_head=d_head)
+    layer = model.decoder_layers[0]
+    for attention in (model.encoder_layers[0].self_attention, layer.self_attention, layer.cross_attention):
+        assert attention.query_proj.weight.shape == attention.key_proj.weight.shape == (4 * width, 16)
+        assert attention.output_proj.weight.shape == (16, 4 * width)
+    if width == 4:
+        assert all(map(torch.equal, plain.state_dict().values(), model.state_dict().values()))
+    more = sum(one.numel() for one in model.parameters()) - sum(one.numel() for one in plain.parameters())
+    assert more == 3 * 4 * (width - 4) * (4 * 16 + 3)  # three attentions of four heads: four matrices, three biases
+
+
+def test_heads_of_their_own_width_need_not_divide_d_model() -> None:
+    sizes = {"src_vocab_size": 9, "tgt_vocab_size": 9, "pad_id": 0, "shared_vocab": True}
+    TransformerConfig(d_model=10, num_heads=4, d_head=3).build(**sizes)
+    with raises_error(Error.WRONG_SETTING, "odd number of them: 3"):
+        TransformerConfig(d_model=16, num_heads=4, d_head=3, position={"type": "rotary"}).build(**sizes)
 
 
 def test_tying_shares_the_very_tensor() -> None:

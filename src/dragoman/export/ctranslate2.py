@@ -22,7 +22,7 @@ from dragoman.decoding.search import default_max_lengths
 from dragoman.errors import Error, not_installed
 from dragoman.export import shortlist
 from dragoman.export.origin import write_origin
-from dragoman.export.parameter_names import named
+from dragoman.export.parameter_names import has_wide_heads, named
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment
 from dragoman.models.blocks import PositionedEmbedding
@@ -69,6 +69,8 @@ def problems(translator: SearchTranslator) -> list[str]:
         reasons.append("model.norm_placement: output has no counterpart in CTranslate2: train with pre or post")
     if isinstance(model.decoder_layers[0].self_attention, SSRU):
         reasons.append("model.decoder_autoreg: rnn is not known to CTranslate2: train with self-attention")
+    if has_wide_heads(model):
+        reasons.append("model.d_head: is not carried to CTranslate2: train with d_head: null")
     if isinstance(encoder[0].self_attention.positions, AlibiPositions):
         reasons.append(
             "model.position: alibi is known to CTranslate2 in decoders without an encoder only: train with "

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.export.huggingface_tokenizer import Vocabulary
-from dragoman.export.parameter_names import named
+from dragoman.export.parameter_names import has_wide_heads, named
 from dragoman.models.blocks import EncoderLayer
 from dragoman.models.transformer import Transformer
 from dragoman.nn.feedforward import FeedForward
@@ -49,6 +49,8 @@ def problems(model: Transformer) -> list[str]:
         reasons.append(
             "model.num_kv_heads is less than num_heads, in no encoder-decoder there: train with num_kv_heads: null"
         )
+    if has_wide_heads(model):
+        reasons.append("model.d_head: heads split d_model in every encoder-decoder there: train with d_head: null")
     if isinstance(model.decoder_layers[0].self_attention, SSRU):
         reasons.append("model.decoder_autoreg: rnn is in no architecture there: train with self-attention")
     if _activation(layer) is None:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.export.ctranslate2 import for_all_heads, position_table
-from dragoman.export.parameter_names import named
+from dragoman.export.parameter_names import has_wide_heads, named
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
@@ -70,6 +70,8 @@ def problems(model: Transformer, kinds: Sequence[str] = (OLD, NEW)) -> list[str]
     feed_forward = layer.feed_forward
     if not isinstance(feed_forward, FeedForward) or not isinstance(feed_forward.activation, nn.ReLU | nn.SiLU):
         reasons += ["model.activation: Marian's transformer-ffn-activation is relu or swish: train with relu or silu"]
+    if has_wide_heads(model):
+        reasons.append("model.d_head: Marian's heads split dim-emb among them: train with d_head: null")
     if not model.src_end:
         reasons.append("model.src_end: false: Marian's sources end with </s>: train with true")
     if not reasons and kind_of(model) not in kinds:

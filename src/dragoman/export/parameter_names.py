@@ -30,6 +30,12 @@ those of one name together; where there is a gate (which Hugging Face's architec
 it. A decoder with an SSRU is in Marian alone."""
 
 
+def has_wide_heads(model: Transformer) -> bool:
+    """True if all heads together are not as wide as the model (`model.d_head`)."""
+    joined = model.encoder_layers[0].self_attention.output_proj
+    return joined.in_features != joined.out_features
+
+
 class Named(NamedTuple):
     """A norm or a linear layer, its names there, and the module that it belongs to."""
 

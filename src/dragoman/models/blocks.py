@@ -119,6 +119,7 @@ class BlockConfig:
 
     d_model: int = Field(default=128, ge=2, le=2**16)  #: Features of a position, between all layers. [features]
     num_heads: int = Field(default=4, ge=1, le=2**12)  #: Attention heads; `d_model` is split among them.
+    d_head: int | None = Field(default=None, ge=1, le=2**16)  #: Features of a head; null: d_model / num_heads.
     num_kv_heads: int | None = Field(default=None, ge=1)
     """Heads of keys and values (grouped-query attention); null: `num_heads`."""
     d_ff: int = Field(default=512, ge=1, le=2**20)
@@ -145,7 +146,7 @@ class BlockConfig:
 
     def check_sizes(self) -> None:
         """Raises DragomanError when sizes do not fit each other."""
-        if self.d_model % self.num_heads:
+        if self.d_head is None and self.d_model % self.num_heads:
             raise Error.WRONG_SETTING(
                 f"model.d_model ({self.d_model}) must be a multiple of model.num_heads ({self.num_heads})"
             )
@@ -159,7 +160,8 @@ class BlockConfig:
         return PositionedEmbedding(embedding, self.position.build(self.d_model), norm, self.dropout)
 
     def self_attention(self) -> MultiHeadAttention:
-        return self._attention(self.position.for_attention(self.num_heads, self.d_model // self.num_heads))
+        d_head = self.d_head or self.d_model // self.num_heads
+        return self._attention(self.position.for_attention(self.num_heads, d_head))
 
     def cross_attention(self) -> MultiHeadAttention:
         """Attention without positions: positions in two different sequences have no distance."""
@@ -172,6 +174,7 @@ class BlockConfig:
             self.attention_dropout,
             num_kv_heads=self.num_kv_heads,
             positions=positions,
+            d_head=self.d_head,
         )
 
     def causal_attention(self) -> MultiHeadAttention:

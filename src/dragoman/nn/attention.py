@@ -88,14 +88,10 @@ class KVCache:
 class MultiHeadAttention(nn.Module):
     """Attention in `num_heads` subspaces of d_head = d_model / num_heads dimensions each, joined by a final projection.
 
-    `d_head` gives heads another width: d_model, for example, as some notes have it ("heads of full width").
-
-    `forward` is the paper's. For decoding, `project_kv` projects keys and values once, and `attend` attends to them
-    many times.
-
-    Fewer `num_kv_heads`, each shared by a group of query heads, make that cache smaller (grouped-query attention,
-    Ainslie et al. 2023; a single one is multi-query attention, Shazeer 2019). `positions` adds the positions of
-    queries and keys if the embeddings hold none.
+    `d_head` gives heads another width: d_model where heads have "full width". Fewer `num_kv_heads`, each shared by a
+    group of query heads, make the cache smaller (grouped-query attention, Ainslie et al. 2023; multi-query, Shazeer
+    2019). `positions` adds the positions of queries and keys if the embeddings hold none. `forward` is the paper's. For
+    decoding, `project_kv` projects keys and values once, and `attend` attends to them many times.
     """
 
     def __init__(

@@ -160,8 +160,8 @@ class RotaryPositions(AttentionPositions):
         super().__init__()
         if d_head % 2:
             raise Error.WRONG_SETTING(
-                f"rotary positions rotate pairs of dimensions, but model.d_model / model.num_heads is odd: {d_head}",
-                "choose another num_heads",
+                f"rotary positions rotate pairs of dimensions, but a head has an odd number of them: {d_head}",
+                "choose another model.num_heads, or model.d_head",
             )
         self.waves = SinusoidalPositions(d_head, base=base, layout="half_split")
 
