@@ -326,17 +326,17 @@ def draw_digits(count, seed):
     torch.manual_seed(seed)
     shown = torch.randint(10, (count,))
     large = nn.functional.interpolate(nn.functional.pad(GLYPHS[shown], (2, 2, 1, 1))[:, None], size=(28, 28))
-    angle, stretch = 0.35 * torch.randn(count), 1 + 0.15 * torch.randn(count)
+    angle, stretch = 0.2 * torch.randn(count), 1 + 0.15 * torch.randn(count)
     turns = torch.stack(
         [
-            torch.stack([stretch * angle.cos(), -angle.sin(), 0.2 * torch.randn(count)], dim=1),
-            torch.stack([angle.sin(), angle.cos(), 0.2 * torch.randn(count)], dim=1),
+            torch.stack([stretch * angle.cos(), -angle.sin(), 0.1 * torch.randn(count)], dim=1),
+            torch.stack([angle.sin(), angle.cos(), 0.1 * torch.randn(count)], dim=1),
         ],
         dim=1,
     )  # (count, 2, 3): for each image a turn, a stretch and a shift
     grid = nn.functional.affine_grid(turns, [count, 1, 28, 28], align_corners=False)
     moved = nn.functional.grid_sample(large, grid, align_corners=False)[:, 0]
-    return (255 * (moved + 0.15 * torch.randn(count, 28, 28)).clamp(0, 1)).byte(), shown
+    return (255 * (moved + 0.1 * torch.randn(count, 28, 28)).clamp(0, 1)).byte(), shown
 
 
 def write_digits(name, count, seed):
@@ -362,7 +362,7 @@ vit = trained(
     "training.max_steps=400",
     "training.batch_tokens=3200",
     "training.validate_every=400",
-    "training.schedule={type: linear, lr: 4e-3, warmup_steps: 40}",
+    "training.schedule={type: linear, lr: 4e-3, warmup_steps: 60}",
     "training.averaging={type: none}",
 )
 digits = dragoman.load_classifier(vit, device="cpu")
@@ -372,7 +372,7 @@ right = sum(int(one.label) == digit for one, digit in zip(answers, shown.tolist(
 print(f"{right} of 500 digits that it has never seen are right")
 
 # %% [check]
-assert right > 400
+assert right > 430
 
 # %%
 with torch.no_grad():
