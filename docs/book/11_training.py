@@ -3,7 +3,7 @@
 #
 # *How large should a step be, and how sure should a model become?*
 #
-# Time: about 40 minutes to read and try; the cells run in 45 seconds on one core.
+# Time: about 40 minutes to read and try; the cells run in 30 seconds on one core.
 #
 # You need the loss of chapter 6 and the whole Transformer of chapter 10.
 
@@ -12,7 +12,7 @@
 #
 # *每一步应当走多大？模型应当有多大把握？*
 #
-# 时间：阅读和动手约 40 分钟；全部代码在一个核上运行 45 秒。
+# 时间：阅读和动手约 40 分钟；全部代码在一个核上运行 30 秒。
 #
 # 需要第 6 章的损失和第 10 章的整个 Transformer。
 

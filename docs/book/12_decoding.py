@@ -3,7 +3,7 @@
 #
 # *How does a sentence come out of the probabilities of single tokens?*
 #
-# Time: about 45 minutes to read and try; the cells run in 60 seconds on one core.
+# Time: about 45 minutes to read and try; the cells run in 45 seconds on one core.
 #
 # You need the whole Transformer of chapter 10, and a model that has learnt something (chapter 11).
 
@@ -12,7 +12,7 @@
 #
 # *怎样由单个词元的概率得到一个句子？*
 #
-# 时间：阅读和动手约 45 分钟；全部代码在一个核上运行 60 秒。
+# 时间：阅读和动手约 45 分钟；全部代码在一个核上运行 45 秒。
 #
 # 需要第 10 章的整个 Transformer，以及一个已经学到东西的模型（第 11 章）。
 

@@ -3,7 +3,7 @@
 #
 # *How good is a translator, in one number, and what does that number mean?*
 #
-# Time: about 40 minutes to read and try; the cells run in 60 seconds on one core.
+# Time: about 40 minutes to read and try; the cells run in 40 seconds on one core.
 #
 # You need a model that searches (chapter 12).
 
@@ -12,7 +12,7 @@
 #
 # *怎样用一个数说明翻译得好不好？这个数又说明了什么？*
 #
-# 时间：阅读和动手约 40 分钟；全部代码在一个核上运行 60 秒。
+# 时间：阅读和动手约 40 分钟；全部代码在一个核上运行 40 秒。
 #
 # 需要一个会搜索的模型（第 12 章）。
 
