@@ -94,6 +94,7 @@ assert ends[0.001] < 0.01
 #
 # 最初的若干步叫预热。人们常以作者之一的名字称它为 “Noam” 调度。下面是这个调度，以及用到它的训练循环。训练的全部内容就是这些。
 
+
 # %%
 def rate(step, d_model, warmup=400):
     """Compute the paper's learning rate (equation 3) of a step, from 1: up for `warmup` steps, then down."""
@@ -114,6 +115,7 @@ def train(model, batches, steps, warmup=400):
         optimizer.step()
         losses.append(value.item())
     return losses
+
 
 # %% [markdown]
 # Is it what Dragoman does? First the rates, then the losses of 20 steps on the sentence: once by your loop, once by
@@ -424,6 +426,7 @@ assert min(smoothed) == smoothed[1]
 # `training.clip_norm`，默认为 1。
 #
 # > code: training/step.py: TrainingStep.gradients
+
 
 # %%
 def losses_with(clear, steps=60):

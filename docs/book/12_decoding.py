@@ -69,6 +69,7 @@ with torch.no_grad():  # teacher forcing: the model does know the sentence
 #
 # 贪心搜索每次取概率最大的词元。全部代码如下：
 
+
 # %%
 @torch.no_grad()
 def greedy(model, src, max_len=50):
@@ -98,9 +99,10 @@ print(ids, [TGT_VOCAB[token] for token in ids])
 # > code: decoding/greedy.py: greedy_search
 
 # %%
+from dragoman.learn.mini import dragoman_model
+
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.search import search
-from dragoman.learn.mini import dragoman_model
 
 model = dragoman_model(mini)
 [[best]] = search(model, src, src != 0, DecodingConfig(beam_size=1))
@@ -289,6 +291,7 @@ assert (round(beam(1)[0], 2), round(beam(2)[0], 2)) == (0.2, 0.36)
 #
 # 以 `</s>` 结尾的前缀是一个完成的假设。对数概率相加，再除以词元的个数，这样长句子不会只因为长而变差。
 
+
 # %%
 @torch.no_grad()
 def beam_search(model, src, beam, max_len=50):
@@ -317,6 +320,7 @@ def beam_search(model, src, beam, max_len=50):
             break  # no prefix that is alive can still reach that
     unfinished = [(ids[1:], total / max_len) for ids, total in alive]
     return sorted(finished or unfinished, key=lambda item: -item[1])
+
 
 for ids, score in beam_search(mini, src, beam=2):
     print(f"{score:8.4f}", [TGT_VOCAB[token] for token in ids])
@@ -401,7 +405,10 @@ assert set(finished) == {"为什么要工作？", "我们为什么工作？"}
 assert finished["我们为什么工作？"] < finished["为什么要工作？"] == watched.hypotheses[0].score
 assert "can still reach" in watched.stopped
 assert all(
-    one.fate == "outranked" for step in watched.steps for one in step.candidates if one.place is None and one.score is None
+    one.fate == "outranked"
+    for step in watched.steps
+    for one in step.candidates
+    if one.place is None and one.score is None
 )
 
 # %% [markdown]
