@@ -147,13 +147,18 @@ with torch.no_grad():
         differences.append(float((whole - one).abs().max()))
         said = TGT_VOCAB[int(one.argmax())]
         shape = tuple(state.past[0].key.shape)
-        print(f"reads {TGT_VOCAB[prefix[0, -1]]:<5} keys {shape}  says {said:<5} difference {differences[-1]:.0e}")
+        read, difference = TGT_VOCAB[prefix[0, -1]], differences[-1]
+        print(f"reads {read:<5} keys {shape}  says {said:<5} difference {difference:.0e}")
 
 # %% [markdown]
+# ## What the output says
+#
 # - The cache grows by one position in each step.
 # - The logits are the same, up to rounding.
 
 # %% [markdown] lang="zh"
+# ## 输出说明了什么
+#
 # - 缓存每一步增加一个位置。
 # - 除舍入误差外，logits 相同。
 
@@ -268,7 +273,9 @@ second = {"the": {"dog": 0.34, "cat": 0.33, "cow": 0.33}, "a": {"bird": 0.9, "do
 def beam(width):
     """The best sentence that keeps the `width` most probable prefixes; width 1 is greedy."""
     kept = sorted(((p, [word]) for word, p in first.items()), reverse=True)[:width]
-    return max((p * q, [*words, word]) for p, words in kept for word, q in second[words[-1]].items())
+    return max(
+        (p * q, [*words, word]) for p, words in kept for word, q in second[words[-1]].items()
+    )
 
 
 print("width 1:", beam(1))
@@ -297,9 +304,9 @@ assert (round(beam(1)[0], 2), round(beam(2)[0], 2)) == (0.2, 0.36)
 def beam_search(model, src, beam, max_len=50):
     """Translate one sentence, (1, src_len): finished translations with their scores, the best first.
 
-    A score is the sum of log probabilities / the number of tokens, </s> counted. In each step the `beam` best prefixes
-    that do not end in </s> live on; one that ends in it and is among the `beam` best of all is finished. It ends when
-    no prefix can still be better than the best finished one, or after `max_len` tokens.
+    A score is the sum of log probabilities / the number of tokens, </s> counted. In each step the
+    `beam` best prefixes that do not end in </s> live on; one that ends in it and is among the
+    `beam` best of all is finished. It ends when `beam` are finished, or after `max_len` tokens.
     """
     model.eval()
     memory = model.encode(src)
@@ -314,24 +321,26 @@ def beam_search(model, src, beam, max_len=50):
         for total, place in zip(best.tolist(), places.tolist(), strict=True):
             row, token = divmod(place, logits.size(-1))
             continued.append(([*alive[row][0], token], total))
-        finished += [(ids[1:-1], total / length) for ids, total in continued[:beam] if ids[-1] == EOS]
+        finished += [
+            (ids[1:-1], total / length) for ids, total in continued[:beam] if ids[-1] == EOS
+        ]
         alive = [(ids, total) for ids, total in continued if ids[-1] != EOS][:beam]
-        if finished and max(score for _, score in finished) >= alive[0][1] / max_len:
-            break  # no prefix that is alive can still reach that
+        if len(finished) >= beam:
+            break
     unfinished = [(ids[1:], total / max_len) for ids, total in alive]
     return sorted(finished or unfinished, key=lambda item: -item[1])
 
 
-for ids, score in beam_search(mini, src, beam=2):
-    print(f"{score:8.4f}", [TGT_VOCAB[token] for token in ids])
+for said, score in beam_search(mini, src, beam=2):
+    print(f"{score:8.4f}", [TGT_VOCAB[token] for token in said])
 
 # %% [markdown]
-# Dragoman's beam search has the same best one with the same score.
+# Dragoman's beam search has the same best one with the same score. Then look at a beam of three.
 #
 # > code: decoding/beam.py: beam_search
 
 # %% [markdown] lang="zh"
-# Dragoman 的束搜索得到同样的最佳句子，得分也相同。
+# Dragoman 的束搜索得到同样的最佳句子，得分也相同。然后看束宽为三的搜索。
 #
 # > code: decoding/beam.py: beam_search
 
@@ -341,10 +350,27 @@ best_ids, best_score = beam_search(mini, src, beam=2)[0]
 print("equal:", list(best.ids) == best_ids)
 print("equal:", torch.allclose(torch.tensor(best.score), torch.tensor(best_score), atol=1e-5))
 
+wide_ids, wide_score = beam_search(mini, src, beam=3)[0]
+[[wide]] = search(model, src, src != 0, DecodingConfig(beam_size=3))
+print(f"beam 3, yours    {wide_score:8.4f}", [TGT_VOCAB[token] for token in wide_ids])
+print(f"beam 3, Dragoman {wide.score:8.4f}", [TGT_VOCAB[token] for token in wide.ids])
+
+# %% [markdown]
+# With a beam of three your search is worse than greedy search. The model is so sure of its sentence that every other
+# prefix is hopeless, and hopeless prefixes end early. Three of them had finished before the right sentence, and the search
+# stopped there. Dragoman stops later: when no prefix that is alive can still beat the best finished hypothesis.
+
+# %% [markdown] lang="zh"
+# 束宽为三时，你的搜索比贪心搜索还差。模型对这个句子太有把握，其余的前缀都没有希望，而没有希望的前缀早早结束。三个这样的前缀在正确的句子之前就完成了，
+# 搜索便停了下来。Dragoman 停得更晚：等到活着的前缀都不可能再超过最好的已完成假设。
+
 # %% [check]
-assert best_ids == list(best.ids) == [4, 5, 6, 7]
+assert best_ids == list(best.ids) == list(wide.ids) == [4, 5, 6, 7]
 assert abs(best.score - best_score) < 1e-5
 assert beam_search(mini, src, beam=2) == mini_solution.beam_search(mini, src, beam=2)
+assert wide_ids != ids == [4, 5, 6, 7]
+assert wide_score < wide.score - 1
+assert len(beam_search(mini, src, beam=3)) == 3  # three had finished
 
 # %% [markdown]
 # ## The tree of a search
@@ -384,14 +410,15 @@ show(
 # the translation word by word, "我们为什么工作？". It stays alive to its end, and its score is lower. Grey words died
 # because others were more probable in that step.
 #
-# The search stops when no prefix that is alive can still beat the best finished hypothesis. A prefix can only lose
-# probability, so there is a best score that it can still reach: its log probability, divided by the largest length.
+# When can no prefix beat the best finished hypothesis any more? A prefix can only lose probability. So there is a best
+# score that it can still reach: its log probability, divided by the largest length. The line "stopped" has it.
 
 # %% [markdown] lang="zh"
 # 看哪里：从左到右的两条方框路径。上面一条是胜者。下面一条以 “我们” 开头，是逐词的翻译 “我们为什么工作？”。它一直活到结束，但得分较低。
 # 灰色的字在那一步被淘汰，因为别的候选概率更大。
 #
-# 当活着的前缀都不可能再超过最好的已完成假设时，搜索停止。前缀的概率只会变小，所以它还能达到的最好得分是可以算出的：对数概率除以最大长度。
+# 前缀什么时候不可能再超过最好的已完成假设？前缀的概率只会变小，所以它还能达到的最好得分是可以算出的：对数概率除以最大长度。
+# “stopped” 一行给出了这个数。
 
 # %% [check]
 assert watched.texts[0] == "为什么要工作？"
@@ -470,17 +497,19 @@ for beam_size in (1, 2, 5):
     best_items = [items[0] for items in searcher.n_best([source for source, _ in validation])]
     mean_scores[beam_size] = sum(item.score for item in best_items) / len(best_items)
     right = sum(item.text == tgt for item, (_, tgt) in zip(best_items, validation, strict=True))
-    print(f"beam {beam_size}: mean score {mean_scores[beam_size]:.4f}, {right} of 60 are the reference")
+    print(
+        f"beam {beam_size}: mean score {mean_scores[beam_size]:.4f}, {right} of 60 are the reference"
+    )
 
 # %% [markdown]
 # The mean score does not fall as the beam grows. For one sentence it may: a beam is no exact search. And a better score
 # can be a worse translation. Koehn and Knowles (2017, "Six Challenges for Neural Machine Translation") saw BLEU fall with
-# very wide beams. Why can the most probable sentence be a bad one? Think of what the length penalty is there for. The
-# exercise `beam_worse` asks you for a model of your own with which a beam of 5 is worse than greedy search.
+# very wide beams. Why can the most probable sentence be a bad one? Think of what the length penalty is there for, and of
+# your search with a beam of three. The exercise `beam_worse` asks you for a model of your own with which a beam of 5 is worse than greedy search.
 
 # %% [markdown] lang="zh"
 # 束变宽时平均得分没有下降。对单个句子它可能下降：束搜索不是精确搜索。而且得分更高的也可能是更差的译文。Koehn 和 Knowles（2017，“Six
-# Challenges for Neural Machine Translation”）看到束很宽时 BLEU 下降。为什么最可能的句子会是差的句子？想一想长度惩罚是为了什么。练习
+# Challenges for Neural Machine Translation”）看到束很宽时 BLEU 下降。为什么最可能的句子会是差的句子？想一想长度惩罚是为了什么，再想想你的束宽为三的搜索。练习
 # `beam_worse` 请你自己造一个模型，使束宽为 5 的搜索比贪心搜索差。
 
 # %% [check]

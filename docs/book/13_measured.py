@@ -125,7 +125,12 @@ for candidate in candidates:
 # %% [check]
 by_hand = [bleu([candidate], [reference])[0] for candidate in candidates]
 assert [round(score, 2) for score in by_hand] == [100.0, 66.87, 0.0, 0.0, 0.0]
-assert [counts("i want a beer today", reference, n) for n in (1, 2, 3, 4)] == [(4, 5), (3, 4), (2, 3), (1, 2)]
+assert [counts("i want a beer today", reference, n) for n in (1, 2, 3, 4)] == [
+    (4, 5),
+    (3, 4),
+    (2, 3),
+    (1, 2),
+]
 assert counts("beer a want i", reference, 2)[0] == 0
 assert round(0.2**0.25, 4) == 0.6687
 
@@ -275,6 +280,8 @@ for name, options in (
     print(f"{name:<16} {by_way[name]:.2f}")
 
 # %% [markdown]
+# ## What the output says
+#
 # - The first line is the score that Dragoman reported.
 # - The highest and the lowest are more than a point apart, with not one word changed.
 #
@@ -282,6 +289,8 @@ for name, options in (
 # than that of raw text. Compare scores with equal signatures only.
 
 # %% [markdown] lang="zh"
+# ## 输出说明了什么
+#
 # - 第一行就是 Dragoman 报告的分数。
 # - 最高分与最低分相差一分以上，而译文一个词也没有变。
 #
@@ -352,7 +361,9 @@ from dragoman.version import folder_of
 
 assert low < ours < high
 assert high - low > 2
-assert "41.31, 40.88 and 41.22 BLEU" in (folder_of("docs").parent / "speedrun/README.md").read_text(encoding="utf-8")
+assert "41.31, 40.88 and 41.22 BLEU" in (folder_of("docs").parent / "speedrun/README.md").read_text(
+    encoding="utf-8"
+)
 
 # %% [markdown]
 # ## Where it looks

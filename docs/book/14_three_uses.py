@@ -74,7 +74,8 @@ def trained_loss(mask, steps=300):
 
 
 sees_all, sees_the_past = trained_loss(None), trained_loss(causal_mask(8))
-print(f"sees everything: {sees_all:.2f}   sees the past: {sees_the_past:.2f}   ln 4 = {math.log(4):.2f}")
+print(f"sees everything: {sees_all:.2f}")
+print(f"sees the past:   {sees_the_past:.2f}   (ln 4 = {math.log(4):.2f})")
 
 # %% [markdown]
 # The first model "guesses" what cannot be guessed. It reads the answer: the next token stands in its input, one place to
@@ -128,7 +129,9 @@ from dragoman.config import parse
 from dragoman.models.language_model import LanguageModelConfig
 
 sizes = {"d_model": 32, "num_heads": 2, "d_ff": 64, "num_layers": 1, "dropout": 0.0}
-of_dragoman = parse(LanguageModelConfig, {"type": "language_model", **sizes}).build(vocab_size=8, pad_id=0)
+of_dragoman = parse(LanguageModelConfig, {"type": "language_model", **sizes}).build(
+    vocab_size=8, pad_id=0
+)
 torch.manual_seed(1)
 ours = EncoderLayer(32, num_heads=2, d_ff=64)
 [theirs] = of_dragoman.layers
@@ -136,7 +139,9 @@ with torch.no_grad():
     for mine, weight in zip(ours.parameters(), theirs.parameters(), strict=True):
         mine.copy_(weight)
     x = torch.randn(2, 5, 32)
-    equal = torch.allclose(ours(x, causal_mask(5)), theirs(x, causal_mask(5)[None, None]), atol=1e-5)
+    equal = torch.allclose(
+        ours(x, causal_mask(5)), theirs(x, causal_mask(5)[None, None]), atol=1e-5
+    )
 print("equal:", equal)
 
 # %% [check]
@@ -181,8 +186,14 @@ import re
 
 from dragoman.corpora import embedded
 
-known = {word for _, tgt in embedded.sentences("de-en", "train") for word in re.findall(r"[A-Za-z]+", tgt)}
-written = [word for text in texts for word in re.findall(r"[A-Za-z]+", text)[:-1]]  # the last is cut
+known = {
+    word
+    for _, tgt in embedded.sentences("de-en", "train")
+    for word in re.findall(r"[A-Za-z]+", tgt)
+}
+written = [
+    word for text in texts for word in re.findall(r"[A-Za-z]+", text)[:-1]
+]  # the last is cut
 share = sum(word in known for word in written) / len(written)
 assert len(written) > 20
 assert share > 0.7, share
@@ -247,11 +258,15 @@ show(
 # %% [markdown]
 # Look at: the diagonal, where the row's language and the classifier's answer are the same.
 #
+# ## What the output says
+#
 # - Most texts stand there.
 # - Our sentence is recognised in all three languages.
 
 # %% [markdown] lang="zh"
 # 看哪里：对角线，那里行的语言与分类器的回答相同。
+#
+# ## 输出说明了什么
 #
 # - 大多数文本在对角线上。
 # - 我们的句子在三种语言中都被认出。
@@ -296,7 +311,9 @@ print(tuple(cut(images, 4).shape), "equal:", torch.allclose(by_matrix, by_convol
 # %% [check]
 assert torch.allclose(by_matrix, by_convolution, atol=1e-5)
 assert cut(images, 4).shape == (3, 49, 16)
-assert torch.equal(cut(images, 4)[0, 8].reshape(4, 4), images[0, 4:8, 4:8])  # row by row: the second of the second row
+assert torch.equal(
+    cut(images, 4)[0, 8].reshape(4, 4), images[0, 4:8, 4:8]
+)  # row by row: the second of the second row
 
 # %% [markdown]
 # Which images? MNIST (`recipes/mnist-vit.yaml`) must be downloaded. So this chapter draws its own digits: ten figures of
@@ -327,7 +344,9 @@ def draw_digits(count, seed):
     """Grey images, (count, 28, 28), 0 to 255, and what they show."""
     torch.manual_seed(seed)
     shown = torch.randint(10, (count,))
-    large = nn.functional.interpolate(nn.functional.pad(GLYPHS[shown], (2, 2, 1, 1))[:, None], size=(28, 28))
+    large = nn.functional.interpolate(
+        nn.functional.pad(GLYPHS[shown], (2, 2, 1, 1))[:, None], size=(28, 28)
+    )
     angle, stretch = 0.2 * torch.randn(count), 1 + 0.15 * torch.randn(count)
     turns = torch.stack(
         [
@@ -384,7 +403,9 @@ with torch.no_grad():
     x, maps = torch.cat([model.encoder.class_token.expand(4, 1, -1), x], dim=1), []
     for layer in model.encoder.layers:
         x = layer(x, None, maps)
-looks = maps[-1][:, :, 0, 1:].mean(1).reshape(4, 7, 7)  # what the class token looks at, a weight for each patch
+looks = (
+    maps[-1][:, :, 0, 1:].mean(1).reshape(4, 7, 7)
+)  # what the class token looks at, a weight for each patch
 
 figure = new_figure(7.2, 4.2, "Four digits, their 49 patches, and what the class token looks at")
 for n, (top, bottom) in enumerate(zip(*figure.subplots(2, 4), strict=True)):
