@@ -391,7 +391,7 @@ watched = watch_search(dragoman.load(run, beam_size=2, device="cpu").search, why
 for step in watched.steps:
     for one in step.candidates:
         prefix = "".join([*step.alive[one.parent].pieces[1:], one.piece])
-        print(f"{step.length}  {one.log_prob:7.2f}  {fate(one, step.divisor):<55} {prefix}")
+        print(f"{step.length}  {one.log_prob:7.2f}  {prefix}  {fate(watched, step, one)}")
 print("stopped:", watched.stopped)
 print("the winner:", watched.texts[0], f"{watched.hypotheses[0].score:.4f}")
 
@@ -401,20 +401,20 @@ from dragoman.learn.chapter import show
 show(
     search_figure(watched),
     "beam-tree",
-    "A tree of prefixes by step. One path ends as why-work with 要; the other begins with 我们 and ends one step later with "
-    "a lower score. Grey candidates were dropped.",
+    "A tree of prefixes by step. The orange path is the winner, with 要; the blue one begins with 我们 and ends one step "
+    "later with a lower score. Grey candidates were dropped.",
 )
 
 # %% [markdown]
-# Look at: the two paths of boxes from left to right. The upper one is the winner. The lower one begins with 我们: it is
-# the translation word by word, "我们为什么工作？". It stays alive to its end, and its score is lower. Grey words died
+# Look at: the two paths of boxes from left to right. The orange one with the star is the winner. The blue one begins with
+# 我们: it is the translation word by word, "我们为什么工作？". It stays alive to its end, and its score is lower. Grey words died
 # because others were more probable in that step.
 #
 # When can no prefix beat the best finished hypothesis any more? A prefix can only lose probability. So there is a best
 # score that it can still reach: its log probability, divided by the largest length. The line "stopped" has it.
 
 # %% [markdown] lang="zh"
-# 看哪里：从左到右的两条方框路径。上面一条是胜者。下面一条以 “我们” 开头，是逐词的翻译 “我们为什么工作？”。它一直活到结束，但得分较低。
+# 看哪里：从左到右的两条方框路径。带星号的橙色路径是胜者。蓝色路径以 “我们” 开头，是逐词的翻译 “我们为什么工作？”。它一直活到结束，但得分较低。
 # 灰色的字在那一步被淘汰，因为别的候选概率更大。
 #
 # 前缀什么时候不可能再超过最好的已完成假设？前缀的概率只会变小，所以它还能达到的最好得分是可以算出的：对数概率除以最大长度。
@@ -428,6 +428,10 @@ finished = {
     for one in step.candidates
     if one.score is not None
 }
+assert [one.piece for step in watched.steps for one in step.candidates if one.wins] == [
+    *"为什么要工作？",
+    "</s>",
+]
 assert set(finished) == {"为什么要工作？", "我们为什么工作？"}
 assert finished["我们为什么工作？"] < finished["为什么要工作？"] == watched.hypotheses[0].score
 assert "can still reach" in watched.stopped
