@@ -65,9 +65,10 @@ def test_norms_have_mean_0_and_standard_deviation_1_where_they_should() -> None:
 
 
 def test_both_forms_of_label_smoothing() -> None:
-    ours, notebook = rows(smoothing_text([0.4], 5, target=2))[2:]
+    ours, notebook, padded = rows(smoothing_text([0.4], 5, target=2))[2:]
     assert ours[-5:] == ["0.0800", "0.0800", "0.6800", "0.0800", "0.0800"]
     assert notebook[-5:] == ["0.0000", "0.1333", "0.6000", "0.1333", "0.1333"]
+    assert padded[-5:] == ["0.0000"] * 5
 
 
 def test_the_commands_print_and_draw_no_picture(

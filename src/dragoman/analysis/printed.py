@@ -79,7 +79,8 @@ def norms_text(sentences: Sequence[Sequence[str]], versions: Mapping[str, Normed
 
 
 def smoothing_text(epsilons: Sequence[float], vocab_size: int, target: int, pad: int = 0) -> str:
-    """The target distribution of label smoothing in two forms: ours, and the form of the annotated notebook."""
+    """The target distribution of label smoothing in two forms: ours, and that of the annotated notebook; at last the
+    target where the right token is padding."""
     head = ["form", "epsilon", *(f"token {number}" for number in range(vocab_size))]
     rows = []
     for epsilon in epsilons:
@@ -88,6 +89,8 @@ def smoothing_text(epsilons: Sequence[float], vocab_size: int, target: int, pad:
             ("epsilon / (V - 2), none on <pad> (annotated notebook)", without_pad(vocab_size, target, epsilon, pad)),
         ):
             rows.append([form, f"{epsilon:g}", *(f"{value:.4f}" for value in values.tolist())])
+        nothing = without_pad(vocab_size, pad, epsilon, pad)  # here the mask takes a padded position out of the loss
+        rows.append(["both, where the right token is <pad>", f"{epsilon:g}", *(f"{value:.4f}" for value in nothing)])
     legend = f"right token {target}, <pad> is token {pad}, V = {vocab_size}"
     return f"{legend}\n{columns([head, *rows])}"
 
