@@ -219,15 +219,9 @@ for width in range(5, 30):
 figure = new_figure(7, 3.2, "The loss of one sentence, by the share of padding in its batch")
 axes = figure.subplots()
 for label, values in (
-<<<<<<< HEAD
-    ("real tokens", right),
-    ("padding counted", counted),
-    ("divided by all positions", by_all),
-=======
     ("mean over real tokens", right),
     ("mean over all places", counted),
     ("masked, divided by all places", by_all),
->>>>>>> book-b
 ):
     axes.plot(shares, values, label=label)
 axes.axhline(math.log(V), color="gray", linestyle=":", label="ln V")
@@ -238,10 +232,6 @@ axes.legend()
 show(
     figure,
     "loss-by-padding",
-<<<<<<< HEAD
-    "Only the mean over real tokens is the same at every share of padding",
-)
-=======
     "Three curves over the share of padding: the mean over real tokens is level, the mean over all "
     "places rises towards ln V, the masked sum divided by all places falls towards zero.",
 )
@@ -265,7 +255,6 @@ show(
 # - 真实词元上的平均值，在填充的任何比例下都一样。
 # - 所有位置上的平均值趋向 $\ln V$，也就是填充处的损失。
 # - 带掩码的和除以所有位置的个数，趋向 0。看起来像是学会了，其实只是填充。
->>>>>>> book-b
 
 # %% [check]
 import itertools
@@ -276,24 +265,7 @@ assert all(
     abs(two - math.log(V)) < abs(one - math.log(V)) for one, two in itertools.pairwise(counted)
 )
 assert all(two < one for one, two in itertools.pairwise(by_all))
-<<<<<<< HEAD
-assert (
-    abs(right[0] - counted[0]) + abs(right[0] - by_all[0]) < 1e-5
-)  # without padding all three are the same
-noise = torch.randn(*batch.tgt_out.shape, V, generator=torch.Generator().manual_seed(4))
-parts = [
-    token_loss(noise[n : n + 1], batch.tgt_out[n : n + 1], batch.tgt_mask[n : n + 1])
-    for n in range(2)
-]
-whole = token_loss(noise, batch.tgt_out, batch.tgt_mask)
-assert abs(float(sum(parts) - whole)) < 1e-4  # sums: cut as one likes
-means = [float(part) / int(mask.sum()) for part, mask in zip(parts, batch.tgt_mask, strict=True)]
-assert (
-    abs(sum(means) / 2 - float(whole) / batch.num_tokens) > 1e-3
-)  # and a mean of means is something else
-=======
 assert counted[-1] > 1.3 * right[-1] > 4 * by_all[-1]
->>>>>>> book-b
 
 # %% [markdown]
 # ## Softmax twice
@@ -320,14 +292,8 @@ print("the model is certain of entry 4")
 for target in (4, 5):
     for times in ("once", "twice"):
         sure = (20.0 * F.one_hot(four, V)).requires_grad_()
-<<<<<<< HEAD
-        value = F.cross_entropy(
-            sure if times == "once" else sure.softmax(-1), torch.tensor([target])
-        )
-=======
         given = sure if times == "once" else sure.softmax(-1)
         value = F.cross_entropy(given, torch.tensor([target]))
->>>>>>> book-b
         value.backward()
         length = sure.grad.norm().item()
         print(f"right {target}, {times:<5}: loss {value.item():7.4f}, gradient {length:.4f}")
@@ -365,15 +331,10 @@ assert abs(loss_and_gradient(certain, 5, twice=False)[1] - math.sqrt(2)) < 1e-3
 assert loss_and_gradient(certain, 5, twice=True)[1] < 1e-5
 many = 8.0 * torch.randn(2000, V, generator=torch.Generator().manual_seed(5))
 labels = torch.arange(2000) % V
-<<<<<<< HEAD
-assert torch.allclose(
-    F.cross_entropy(rows.log_softmax(-1), labels), F.cross_entropy(rows, labels), atol=1e-4
-=======
 doubled = F.cross_entropy(many.softmax(-1), labels, reduction="none")
 assert low - 1e-5 <= float(doubled.min()) < float(doubled.max()) <= low + 1 + 1e-5
 assert torch.allclose(
     F.cross_entropy(many.log_softmax(-1), labels), F.cross_entropy(many, labels), atol=1e-4
->>>>>>> book-b
 )
 
 # %% [markdown]

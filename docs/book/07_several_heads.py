@@ -252,16 +252,8 @@ for d in widths:
             float((scores / d**0.5).softmax(-1).amax(-1).mean()),
         )
     )
-<<<<<<< HEAD
-    print(
-        "d {:>4}: variance {:7.1f}, scaled {:.2f}; largest of 500 weights {:.2f}, scaled {:.3f}".format(
-            *rows[-1]
-        )
-    )
-=======
     print("d {:>4}: variance {:7.1f}, scaled {:.2f}".format(*rows[-1][:3]), end="; ")
     print("largest of 500 weights {:.2f}, scaled {:.3f}".format(*rows[-1][3:]))
->>>>>>> book-b
 
 figure = new_figure(7.5, 3.0, "With and without the square root")
 left, right = figure.subplots(1, 2)
@@ -352,16 +344,9 @@ from dragoman.nn.masks import causal_mask
 
 attention_is_pytorchs()
 q, k, v = (torch.randn(2, 4, 7, 8) for _ in range(3))
-<<<<<<< HEAD
-textbook, _ = scaled_dot_product_attention(q, k, v, causal_mask(7))
-print(
-    "largest difference", float((textbook - fused_attention(q, k, v, causal_mask(7))).abs().max())
-)
-=======
 textbook, _ = dragomans.scaled_dot_product_attention(q, k, v, causal_mask(7))
 fused = fused_attention(q, k, v, causal_mask(7))
 print("PyTorch's module: equal; fused kernel:", torch.allclose(textbook, fused, atol=1e-5))
->>>>>>> book-b
 
 # %% [check]
 assert torch.allclose(textbook, fused, atol=1e-5)
@@ -391,19 +376,6 @@ assert torch.allclose(textbook, fused, atol=1e-5)
 from dragoman.config import parse
 from dragoman.models.families import TransformerConfig
 
-<<<<<<< HEAD
-for heads, kv_heads in ((8, 8), (1, 1), (8, 2), (8, 1)):
-    module = MultiHeadAttention(512, heads, num_kv_heads=kv_heads)
-    print(
-        f"{heads} heads, {kv_heads} of keys and values: {sum(p.numel() for p in module.parameters()):,}"
-    )
-
-# %% [check]
-for heads in (1, 8):
-    assert (
-        sum(p.numel() for p in MultiHeadAttention(512, heads).parameters()) == 4 * 512**2 + 4 * 512
-    )
-=======
 for settings in (
     {"num_heads": 8},
     {"num_heads": 1},
@@ -436,7 +408,6 @@ assert layer.project_kv(torch.randn(1, 5, 512)).key.shape == (
     64,
 )  # the cache of one head of eight
 assert parse(TransformerConfig, {}).d_head is None
->>>>>>> book-b
 
 # %% [markdown]
 # ## Three lines to keep

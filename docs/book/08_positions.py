@@ -145,13 +145,7 @@ assert differ > 0.05
 assert positions(500, 64).abs().max() <= 1
 assert 6.2 < 2 * torch.pi / float(sinusoidal_rates(512)[0]) < 6.3
 assert 60_000 < 2 * torch.pi / float(sinusoidal_rates(512)[-1]) < 62_832
-<<<<<<< HEAD
-apart = torch.cdist(
-    *[sinusoidal_table(300, 8, base=1000)] * 2, compute_mode="donot_use_mm_for_euclid_dist"
-)
-=======
 apart = torch.cdist(*[sinusoidal_table(300, 8)] * 2, compute_mode="donot_use_mm_for_euclid_dist")
->>>>>>> book-b
 assert (apart + torch.eye(300)).min() > 0.01
 
 # %% [markdown]
@@ -242,14 +236,8 @@ d, k = 16, 5
 table = positions(60, d)
 turn = k * 10_000 ** (-torch.arange(0, d, 2) / d)
 sin, cos = table.unflatten(1, (-1, 2)).unbind(-1)
-<<<<<<< HEAD
-moved = torch.stack(
-    [sin * turn.cos() + cos * turn.sin(), cos * turn.cos() - sin * turn.sin()], dim=-1
-).flatten(1)
-=======
 turned = [sin * turn.cos() + cos * turn.sin(), cos * turn.cos() - sin * turn.sin()]
 moved = torch.stack(turned, dim=-1).flatten(1)
->>>>>>> book-b
 print("largest difference to PE(pos + 5):", float((moved[:-k] - table[k:]).abs().max()))
 
 alike = table @ table.T / (d / 2)

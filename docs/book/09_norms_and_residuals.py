@@ -488,56 +488,8 @@ for width, percent in ((512, 0.1), (4, 15)):
     with_n_minus_1 = (x_of_width - x_of_width.mean()) / (x_of_width.std() + 1e-6)
     ratio = float((F.layer_norm(x_of_width, (width,)) / with_n_minus_1).mean())
     assert abs(100 * (ratio - 1) - percent) < 0.5
-<<<<<<< HEAD
-
-# %% [markdown]
-# ## Where it stands: post, pre (后置、前置)
-#
-# post-norm, the paper's: $\text{norm}(x + f(x))$. pre-norm: $x + f(\text{norm}(x))$, with one more norm at the end of the
-# stack. output-norm: $x + \text{norm}(f(x))$. The Annotated Transformer is pre-norm, though it quotes the paper's words.
-#
-# > code: nn/residual.py: PostNorm.forward
-#
-# > code: nn/residual.py: PreNorm.forward
-#
-# In pre-norm and output-norm the path from the loss to the first layer has nothing on it but additions. Here are the
-# gradients of each layer's feed-forward matrix in twelve fresh layers. In post-norm they shrink layer by layer on their
-# way down; in the other two all layers get about the same.
-
-# %%
-from dragoman.analysis.figure import new_figure
-from dragoman.data.batch import collate
-from dragoman.learn.laboratory import build, pairs
-from dragoman.training.loss import token_loss
-
-figure = new_figure(7, 3.3, "Gradient of each decoder layer before training")
-axes = figure.subplots()
-batch = collate(pairs("reverse", "train", 40))
-last_over_first = {}
-for placement in ("pre", "post", "output"):
-    model = build(
-        1, norm_placement=placement, num_encoder_layers=12, num_decoder_layers=12, d_model=64
-    )
-    token_loss(
-        model(batch.src, batch.src_mask, batch.tgt_in), batch.tgt_out, batch.tgt_mask
-    ).backward()
-    norms = [float(layer.feed_forward.expand.weight.grad.norm()) for layer in model.decoder_layers]
-    last_over_first[placement] = norms[-1] / norms[0]
-    axes.plot(range(1, 13), norms, marker="o", label=f"{placement}-norm")
-    print(f"{placement:<7}", " ".join(f"{norm:.2f}" for norm in norms))
-axes.set_xlabel("decoder layer")
-axes.set_ylabel("norm of the gradient")
-axes.set_yscale("log")
-axes.legend()
-show(
-    figure,
-    "gradient-by-depth",
-    "Gradient of each of twelve decoder layers, on a logarithmic axis: nearly level for pre-norm and output-norm; for "
-    "post-norm the first layer's is a hundredth of the last one's.",
-=======
 assert (
     versions["LayerNorm"].neighbour_effect < 1e-5 < 0.1 < versions["BatchNorm1d"].neighbour_effect
->>>>>>> book-b
 )
 padding = torch.tensor(versions["BatchNorm1d"].values[1, 3:])
 assert not torch.tensor(versions["before"].values[1, 3:]).any()
@@ -587,17 +539,9 @@ from dragoman.nn.feedforward import FeedForward
 
 ffn = FeedForward(4, 16, activation=nn.ReLU())
 x = torch.randn(2, 5, 4)
-<<<<<<< HEAD
-inner = F.conv1d(x.transpose(1, 2), network.expand.weight[..., None], network.expand.bias).relu()
-as_convolution = F.conv1d(
-    inner, network.contract.weight[..., None], network.contract.bias
-).transpose(1, 2)
-print("largest difference", float((network(x) - as_convolution).abs().max().detach()))
-=======
 inner = F.conv1d(x.transpose(1, 2), ffn.expand.weight[..., None], ffn.expand.bias).relu()
 outer = F.conv1d(inner, ffn.contract.weight[..., None], ffn.contract.bias)
 print("a convolution gives the same:", torch.allclose(ffn(x), outer.transpose(1, 2), atol=1e-5))
->>>>>>> book-b
 
 # %% [check]
 assert torch.allclose(ffn(x), outer.transpose(1, 2), atol=1e-5)
