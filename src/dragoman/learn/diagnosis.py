@@ -23,6 +23,16 @@ NEAR = 0.006
 """A prediction is right up to this: it may be rounded to two places."""
 WRITABLE = {"math", *dir(math), "round", "float", "int", "bool", "NotImplementedError"}
 """Names that a prediction may use."""
+POWERS = {
+    "it is the right value times {size}": 1,
+    "it is the right value divided by {size}": -1,
+    "it is the right value times the root of {size}": 0.5,
+    "it is the right value divided by the root of {size}": -0.5,
+}
+PLACES = {
+    "it is wrong only at the first place of dimension {dim}": 0,
+    "it is wrong only at the last place of dimension {dim}": -1,
+}
 
 
 @dataclass(frozen=True)
@@ -518,17 +528,12 @@ def _by_scale(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
         return message("everywhere {number} is added to the right value", number=f"{added[0]:.4g}")
     sizes = [dict(_sizes(one.arguments, parameters)) for one in outcomes]
     for name in sizes[0]:
-        for words, power in (
-            ("times", 1),
-            ("divided by", -1),
-            ("times the root of", 0.5),
-            ("divided by the root of", -0.5),
-        ):
+        for words, power in POWERS.items():
             if all(
                 size.get(name, 0) > 0 and math.isclose(size[name] ** power, factor, rel_tol=1e-3)
                 for size, factor in zip(sizes, factors, strict=True)
             ):
-                return message(f"it is the right value {words} {{size}}", size=name)
+                return message(words, size=name)
         if all(
             math.isclose(abs(number), size.get(name, 0), rel_tol=1e-3)
             for size, number in zip(sizes, added, strict=True)
@@ -582,9 +587,9 @@ def _by_place(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
             if all(_lies_in(places, one.arguments[number], value) for one, places in wrong):
                 return message("it is wrong only where `{name}` is {value}", name=name, value=value)
     for dim in range(wrong[0][1].dim()):
-        for word, place in (("first", 0), ("last", -1)):
+        for words, place in PLACES.items():
             if all(places.size(dim) > 1 and places.sum() == places.select(dim, place).sum() for _, places in wrong):
-                return message(f"it is wrong only at the {word} place of dimension {{dim}}", dim=dim)
+                return message(words, dim=dim)
     return ""
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from dragoman.learn.exercise import Exercise, Wrong
 from dragoman.learn.language import message
-from dragoman.nn.positions import sinusoidal_table
 
 
 def predict_position_0() -> list[float]:
@@ -52,8 +51,7 @@ WAVE = 12
 def alike_positions() -> tuple[int, int]:
     """Choose two positions from 0 to 100 that an encoding with one wave cannot tell apart.
 
-    The encoding is (sin, cos) of 2 pi pos / 12. Both numbers have to be the same for both positions. The check shows how
-    far apart the paper's encoding of 16 waves puts them.
+    The encoding is (sin, cos) of 2 pi pos / 12. Both numbers have to be the same for both positions.
     """
     return 1, 13
 
@@ -67,10 +65,9 @@ def grade_alike_positions(answer: Callable[[], Any]) -> None:
     if one == other:
         raise Wrong(message("two different positions are asked for"))
     waves = [2 * math.pi * position / WAVE for position in pair]
-    far = float((sinusoidal_table(101, 32)[one] - sinusoidal_table(101, 32)[other]).norm())
     sines, cosines = ([function(wave) for wave in waves] for function in (math.sin, math.cos))
     same = [abs(values[0] - values[1]) < 1e-9 for values in (sines, cosines)]
-    values = {"one": one, "other": other, "far": f"{far:.2f}"}
+    values = {"one": one, "other": other}
     if same == [True, False]:
         raise Wrong(message("the sines of {one} and {other} are the same, and the cosines are not", **values))
     if same == [False, True]:

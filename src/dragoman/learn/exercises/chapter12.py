@@ -17,11 +17,11 @@ def predict_greedy() -> list[str]:
         "want": {"beer": 0.7, "it": 0.3},
         "beer": {"</s>": 0.9, "please": 0.1},
     }
-    tokens = ["<s>"]
-    while tokens[-1] != "</s>":
-        following = after[tokens[-1]]
-        tokens.append(max(following, key=lambda token: following[token]))
-    return tokens[1:]
+    written = ["<s>"]
+    while written[-1] != "</s>":
+        following = after[written[-1]]
+        written.append(max(following, key=lambda token: following[token]))
+    return written[1:]
 
 
 def length_score(total: float, length: int, alpha: float) -> float:

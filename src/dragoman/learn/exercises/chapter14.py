@@ -8,17 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.learn.exercise import Exercise, Wrong
 from dragoman.learn.language import message
 
 
 def predict_patches() -> tuple[int, ...]:
-    """Predict what this code returns: the shape of an image as a sequence, (positions, numbers of each)."""
-    image = torch.zeros(3, 32, 48)
-    cut = image.unfold(1, 16, 16).unfold(2, 16, 16)
-    return tuple(cut.permute(1, 2, 0, 3, 4).flatten(2).flatten(0, 1).shape)
+    """Predict what this code returns: the shape of an image as a sequence."""
+    image = torch.zeros(1, 3, 32, 48)
+    convolution = nn.Conv2d(3, 10, kernel_size=16, stride=16)
+    return tuple(convolution(image).flatten(2).transpose(1, 2).shape)
 
 
 def patches(image: Tensor, size: int) -> Tensor:
