@@ -71,13 +71,13 @@ def test_a_learner_gets_the_task_and_not_the_solution(chapter: int) -> None:
         assert (inspect.getdoc(stub) or "").startswith(task or "-")
         with pytest.raises(NotImplementedError):
             exercise.check(stub)  # type: ignore[arg-type]
-        body = inspect.getsource(exercise.solution).rstrip().splitlines()[-1]
+        body = inspect.getsource(exercise.solution).rstrip().splitlines()[-1].strip()
         if exercise.kind == "predict":
-            assert body in (inspect.getdoc(stub) or "").replace("    ", "\t").replace("\t", "    ") or body.strip() in text
+            assert body in (inspect.getdoc(stub) or "")
         elif exercise.kind == "fill":
-            assert GAP in text
+            assert text.count(GAP) >= 1
             assert exercise.gap not in text
-        else:
+        elif len(body) > 1:
             assert body not in text
 
 

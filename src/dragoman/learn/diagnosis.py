@@ -19,6 +19,8 @@ from torch import Tensor
 from dragoman.learn.language import message
 from dragoman.learn.limited import reason
 
+GAP = "____"
+"""The part of a function that a learner fills in. It is a name that nothing has."""
 NEAR = 0.006
 """A prediction is right up to this: it may be rounded to two places."""
 WRITABLE = {"math", *dir(math), "round", "float", "int", "bool", "NotImplementedError"}
@@ -80,7 +82,7 @@ def outcome(solution: Callable[..., Any], answer: Callable[..., Any], arguments:
     except NotImplementedError:
         raise
     except NameError as error:
-        if error.name == "____":
+        if error.name == GAP:
             raise NotImplementedError from error
         actual = raised(answer, error)
     except Exception as error:

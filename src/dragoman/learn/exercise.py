@@ -24,7 +24,7 @@ import torch
 from dragoman.errors import DragomanError, Error
 from dragoman.learn import diagnosis
 from dragoman.learn.bug import source_of
-from dragoman.learn.diagnosis import Outcome, Raised
+from dragoman.learn.diagnosis import GAP, Outcome, Raised
 from dragoman.learn.language import message, translated, translated_task
 from dragoman.learn.limited import SECONDS
 from dragoman.learn.mutants import mutants
@@ -32,8 +32,9 @@ from dragoman.runs.atomic_io import read_yaml
 
 ROUNDS = 20
 """Random inputs that an answer meets."""
-GAP = "____"
-"""The part of a function that a learner fills in. It is a name that nothing has."""
+HEAD = """Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}
+
+A function predict_... returns what you expect its code to give. ____ is a gap to fill in."""
 FOLDER = Path(__file__).parent / "exercises"
 
 
@@ -123,12 +124,12 @@ class Exercise:
 
     def check(self, answer: Callable[..., Any], seed: int | None = None) -> None:
         """Grade an answer on inputs that nobody has seen. Raises Wrong with what to look at."""
-        if self.grade is not None:
-            self.grade(answer)
-            return
         parameters = inspect.signature(self.solution).parameters
         if problem := diagnosis.signature_problem(answer, list(parameters)):
             raise Wrong(problem)
+        if self.grade is not None:
+            self._measure(self.grade, answer)
+            return
         if self.kind == "predict":
             self._check_prediction(answer)
             return
@@ -144,6 +145,14 @@ class Exercise:
                 raise Wrong(problem)
             return
         raise Wrong(self._diagnosed(outcomes, list(parameters)))
+
+    def _measure(self, grade: Callable[[Callable[..., Any]], None], answer: Callable[..., Any]) -> None:
+        try:
+            grade(answer)
+        except (NotImplementedError, DragomanError):
+            raise
+        except Exception as error:
+            raise Wrong(diagnosis.raised(answer, error).words()) from error
 
     def _check_prediction(self, answer: Callable[..., Any]) -> None:
         """A prediction is written down, rounded, and not computed."""
@@ -221,14 +230,11 @@ def changed(solution: Callable[..., Any], edits: Sequence[tuple[str, str]]) -> C
 def answers_file(exercises: Sequence[Exercise]) -> str:
     """The file that a learner writes in: the stubs of a chapter, with what they import."""
     modules = [inspect.getmodule(inspect.unwrap(one.solution)) for one in exercises]
+    head = message(HEAD, number=exercises[0].chapter)
     given = dict.fromkeys(source_of(function).rstrip() + "\n" for one in exercises for function in one.given)
     stubs = "\n\n".join([*given, *(one.stub() for one in exercises)])
     imports = dict.fromkeys(line for module in modules if module for line in _imports(inspect.getsource(module), stubs))
-    number = exercises[0].chapter
-    line = message(
-        "Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}", number=number
-    )
-    return "\n".join([f'"""{line}"""\n', *imports, "", "", stubs])
+    return "\n".join([f'"""{head}"""\n', *imports, "", "", stubs])
 
 
 def _imports(source: str, stubs: str) -> list[str]:

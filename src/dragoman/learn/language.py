@@ -39,9 +39,9 @@ def translated(text: str) -> str:
     return chinese().get(text, text) if _language == "zh" else text
 
 
-def message(text: str, **values: Any) -> str:
+def message(text: str, /, **values: Any) -> str:
     """A text in the current language, with its values."""
-    return translated(text).format(**values)
+    return translated(text).format(**values) if values else translated(text)
 
 
 def translated_task(text: str, width: int = 100) -> str:

@@ -97,11 +97,13 @@ def grade_text_for_merges(answer: Callable[[], Any]) -> None:
 
 
 def draw_symbols(rng: random.Random) -> tuple[Any, ...]:
-    pairs = [("a", "b"), ("ab", "c"), ("a", "a"), ("b", "a"), ("a", "bc")]
-    pieces = ["a", "b", "ab", "c", "bc"]
-    word = [rng.choice(pieces) for _ in range(rng.randrange(0, 9))]
+    pairs = [("a", "b"), ("ab", "c"), ("a", "a"), ("a", "bc")]
     pair = rng.choice(pairs)
-    return (word + list(pair) if rng.random() < 0.5 else word), pair
+    pieces = [*pair, *pair, "a", "b", "ab", "c", "bc"]
+    word = [rng.choice(pieces) for _ in range(rng.randrange(0, 9))]
+    if rng.random() < 0.6:  # the same letters in other symbols, or the pair the other way round
+        word += rng.choice([["a", "bc"] if pair[0] == "ab" else ["ab", "c"], list(pair[::-1])])
+    return word, pair
 
 
 def draw_sentences(rng: random.Random) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from dragoman.learn.language import message
 
 def predict_matches() -> list[int]:
     """Predict what this code returns: the matches of single words, then those of pairs of words."""
-    hypothesis, reference = "the the the cat".split(), "the cat sees the dog".split()
+    hypothesis, reference = (text.split() for text in ("the the the cat", "the cat sees the dog"))
     matches = []
     for n in (1, 2):
         ours, theirs = (
