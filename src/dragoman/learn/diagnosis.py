@@ -110,14 +110,22 @@ def explains(function: Callable[..., Any], outcomes: Sequence[Outcome]) -> bool:
     for one in outcomes:
         try:
             value = function(*copied(one.arguments))
+            if isinstance(one.actual, Raised) or difference(_without_nan(value, one.actual), one.actual):
+                return False
+            has_value |= not (isinstance(value, Tensor) and bool(value.isnan().all()))
         except Exception as error:
             if not isinstance(one.actual, Raised) or type(error) is not type(one.actual.error):
                 return False
-            continue
-        if isinstance(one.actual, Raised) or difference(value, one.actual):
-            return False
-        has_value = True
     return has_value
+
+
+def _without_nan(value: Any, actual: Any) -> Any:
+    """A mistake's value, without NaN: in its place a learner may have another number that means nothing."""
+    if isinstance(value, tuple) and isinstance(actual, tuple | list) and len(value) == len(actual):
+        return tuple(_without_nan(one, other) for one, other in zip(value, actual, strict=True))
+    if isinstance(value, Tensor) and isinstance(actual, Tensor) and value.shape == actual.shape:
+        return torch.where(value.isnan(), actual.detach().to(value.dtype), value)
+    return value
 
 
 # -- in words ------------------------------------------------------------------------------------------------------
@@ -321,7 +329,8 @@ def prediction_problem(expected: Any, actual: Any, place: str = "") -> str:
         for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1):
             if not is_near(one, other):
                 return prediction_problem(one, other, message("value {number} of {place}", number=number, place=place))
-    if isinstance(expected, bool) or not isinstance(expected, int | float) or not isinstance(actual, int | float):
+    numbers = isinstance(expected, int | float) and isinstance(actual, int | float)
+    if not numbers or isinstance(expected, bool) or isinstance(actual, bool):
         return message("{place} is {actual}, and the code gives something else", place=place, actual=described(actual))
     if actual < expected:
         return message("{place} is {actual}: the code gives more", place=place, actual=described(actual))
@@ -387,12 +396,13 @@ def _tensors(expected: Any, actual: Any) -> list[tuple[Tensor, Tensor]]:
 def _by_view(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
     """Right values that stand elsewhere, or went through one function too many or too few."""
     names: list[str] | None = None
+    changing: set[str] = set()
     for one in outcomes:
-        equal = [name for name, value in _views(one.expected) if difference(value, one.actual) == ""]
-        names = equal if names is None else [name for name in names if name in equal]
-        if not names:
-            return ""
-    return names[0] if names else ""
+        equal = {name: value for name, value in _views(one.expected) if difference(value, one.actual) == ""}
+        names = list(equal) if names is None else [name for name in names if name in equal]
+        plain = one.expected.detach() if isinstance(one.expected, Tensor) else one.expected
+        changing |= {name for name, value in equal.items() if difference(plain, value)}
+    return next((name for name in names or [] if name in changing), "")
 
 
 def _views(expected: Any) -> Iterator[tuple[str, Any]]:
@@ -480,6 +490,8 @@ def _by_sequence(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
         expected, actual = one.expected, one.actual
         if not isinstance(expected, list) or not isinstance(actual, list | tuple):
             return ""
+        if any(isinstance(value, Tensor) for value in (*expected, *actual)):
+            return ""
         if not one.is_right:
             problems.append(_list_problem(expected, list(actual)))
     kinds = {template for template, _ in problems}
@@ -524,9 +536,9 @@ def _by_scale(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
         ratio, rest = actual[finite] / expected[finite], actual - expected
         factors.append(float(ratio[0]) if ratio.numel() and _constant(ratio) else math.nan)
         added.append(float(rest[0]) if _constant(rest) else math.nan)
-    if _constant(torch.tensor(factors)):
+    if _constant(torch.tensor(factors)) and factors[0] != 1:
         return message("everywhere it is {factor} times the right value", factor=f"{factors[0]:.4g}")
-    if _constant(torch.tensor(added)):
+    if _constant(torch.tensor(added)) and added[0] != 0:
         return message("everywhere {number} is added to the right value", number=f"{added[0]:.4g}")
     sizes = [dict(_sizes(one.arguments, parameters)) for one in outcomes]
     for name in sizes[0]:

@@ -13,9 +13,11 @@ import inspect
 import random
 import re
 import textwrap
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ ROUNDS = 20
 HEAD = """Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}
 
 A function predict_... returns what you expect its code to give. ____ is a gap to fill in."""
+PATIENCE = 10.0
+"""Seconds in which the name of an unknown mistake is looked for."""
 FOLDER = Path(__file__).parent / "exercises"
 
 
@@ -144,7 +148,9 @@ class Exercise:
             if problem := diagnosis.changed_answer(answer, outcomes[0]):
                 raise Wrong(problem)
             return
-        raise Wrong(self._diagnosed(outcomes, list(parameters)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a mistake does
+            raise Wrong(self._diagnosed(outcomes, list(parameters)))
 
     def _measure(self, grade: Callable[[Callable[..., Any]], None], answer: Callable[..., Any]) -> None:
         try:
@@ -177,13 +183,18 @@ class Exercise:
             return problem
         if problem := diagnosis.explained(outcomes, parameters):
             return problem
-        for old, new, function in mutants(self.solution):
-            if diagnosis.explains(function, outcomes):
-                return _mutant_problem(old, new)
-        for function, said in self._two_mistakes():
+        deadline = time.monotonic() + PATIENCE
+        for function, said in chain(self._mutants(), self._two_mistakes()):
             if diagnosis.explains(function, outcomes):
                 return said
+            if time.monotonic() > deadline:
+                break
         return diagnosis.some_inputs(outcomes, parameters) or diagnosis.first_problem(outcomes, parameters)
+
+    def _mutants(self) -> Iterator[tuple[Callable[..., Any], str]]:
+        for old, new, function in mutants(self.solution):
+            text = "it computes what a right answer computes with `{new}` in the place of `{old}`"
+            yield function, message(text, new=new, old=old)
 
     def _two_mistakes(self) -> Iterator[tuple[Callable[..., Any], str]]:
         for (first, one), (second, other) in combinations(self._edits(), 2):
@@ -194,12 +205,6 @@ class Exercise:
             except (AssertionError, SyntaxError):
                 continue  # the two stand in the same place
             yield function, message("two things: {one}; and {other}", one=translated(one), other=translated(other))
-
-
-def _mutant_problem(old: str, new: str) -> str:
-    if not new:
-        return message("it computes what a right answer computes without `{old}`", old=old)
-    return message("it computes what a right answer computes with `{new}` in the place of `{old}`", new=new, old=old)
 
 
 @functools.cache

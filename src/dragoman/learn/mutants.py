@@ -18,40 +18,57 @@ EXCHANGED |= {other: one for one, other in EXCHANGED.items()}
 
 
 def mutants(function: Callable[..., Any]) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """(old text, new text, function) for each: the new text is empty where something is left out."""
+    """(old text, new text, function) for each. A function with a `while` has none: they might never end."""
     tree = ast.parse(textwrap.dedent(source_of(function)))
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     names = [argument.arg for argument in definition.args.args]
-    for number, node in enumerate(_nodes(tree)):
+    if any(isinstance(node, ast.While) for node in ast.walk(definition)):
+        return
+    for number, (node, keyword) in enumerate(_nodes(tree)):
         for new in changes(node, names):
             mutant = copy.deepcopy(tree)
-            _Replace(_nodes(mutant)[number], new).visit(mutant)
+            _Replace(_nodes(mutant)[number][0], new).visit(mutant)
             ast.fix_missing_locations(mutant)
             namespace = dict(function.__globals__)
             exec(compile(mutant, "<mutant>", "exec"), namespace)
-            yield ast.unparse(node), ast.unparse(new), namespace[function.__name__]
+            yield keyword + ast.unparse(node), keyword + ast.unparse(new), namespace[function.__name__]
 
 
-def _nodes(tree: ast.Module) -> list[ast.expr]:
-    """The expressions of a function's body, outer ones first."""
+def _nodes(tree: ast.Module) -> list[tuple[ast.expr, str]]:
+    """The expressions of a function's body, outer ones first, with the keyword of an argument, "dim="."""
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    statements = definition.body[1:]  # after the docstring
-    return [node for one in statements for node in ast.walk(one) if isinstance(node, ast.expr)]
+    nodes, waiting = [], [(one, "") for one in definition.body[1:]]  # after the docstring
+    while waiting:
+        node, keyword = waiting.pop(0)
+        if isinstance(node, ast.expr):
+            nodes.append((node, keyword))
+        if _is_negative(node):
+            continue
+        keyword = f"{node.arg}=" if isinstance(node, ast.keyword) else ""
+        waiting += [(child, keyword) for child in ast.iter_child_nodes(node)]  # type: ignore[misc]
+    return nodes
+
+
+def _is_negative(node: ast.AST) -> bool:
+    """True for a number as -1, which is an operator before a constant."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
 
 
 def changes(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
     """What may stand in the place of an expression; `names` are the function's parameters."""
     if isinstance(node, ast.BinOp):
-        yield from (ast.BinOp(node.left, kind(), node.right) for kind in OPERATORS if not isinstance(node.op, kind))
         yield from (node.left, node.right, ast.BinOp(node.right, node.op, node.left))
+        yield from (ast.BinOp(node.left, kind(), node.right) for kind in OPERATORS if not isinstance(node.op, kind))
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         yield from (
             ast.Compare(node.left, [k()], node.comparators) for k in COMPARISONS if not isinstance(node.ops[0], k)
         )
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
+        if _is_negative(node) and isinstance(ast.literal_eval(node), int):
+            yield from (ast.Constant(ast.literal_eval(node) + one) for one in (1, 2, -1))
     elif isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
     elif isinstance(node, ast.Constant):
