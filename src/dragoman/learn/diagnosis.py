@@ -54,7 +54,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an answer gave for one draw of inputs; `after`: those inputs after the call."""
+    """The value of an answer for one draw of inputs; `after`: those inputs after the call."""
 
     arguments: tuple[Any, ...]
     after: tuple[Any, ...]
@@ -106,17 +106,22 @@ def copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def explains(function: Callable[..., Any], outcomes: Sequence[Outcome]) -> bool:
     """True if a wrong function gives what the answer gave, in every round, and stops where the answer stopped."""
-    has_value = False
+    has_value = is_seen = False
     for one in outcomes:
         try:
             value = function(*copied(one.arguments))
-            if isinstance(one.actual, Raised) or difference(_without_nan(value, one.actual), one.actual):
+            if isinstance(one.actual, Raised):
                 return False
-            has_value |= difference(_without_nan(value, one.expected), one.expected) != ""
+            if difference(value, one.actual):
+                value = _without_nan(value, one.actual)
+                if difference(value, one.actual):
+                    return False
+            has_value, is_seen = True, is_seen or difference(one.expected, value) != ""
         except Exception as error:
             if not isinstance(one.actual, Raised) or type(error) is not type(one.actual.error):
                 return False
-    return has_value
+            is_seen = True
+    return has_value and is_seen
 
 
 def _without_nan(value: Any, actual: Any) -> Any:
@@ -351,7 +356,7 @@ def first_problem(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str
 
 
 def explained(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
-    """What holds of the wrong values of all rounds: transposed, inverted, a factor, not a number ...; else nothing."""
+    """The thing that holds of the wrong values of all rounds: transposed, inverted, a factor, not a number ...; else nothing."""
     if any(isinstance(one.actual, Raised) for one in outcomes):
         return ""
     if problem := _not_a_value(outcomes):

@@ -39,7 +39,8 @@ def _nodes(tree: ast.Module) -> list[tuple[ast.expr, str]]:
     """The expressions of a function's body, outer ones first, with the keyword of an argument, "dim="."""
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    nodes, waiting = [], [(one, "") for one in definition.body[1:]]  # after the docstring
+    nodes: list[tuple[ast.expr, str]] = []
+    waiting: list[tuple[ast.AST, str]] = [(one, "") for one in definition.body[1:]]  # after the docstring
     while waiting:
         node, keyword = waiting.pop(0)
         if isinstance(node, ast.expr):
@@ -47,7 +48,7 @@ def _nodes(tree: ast.Module) -> list[tuple[ast.expr, str]]:
         if _is_negative(node):
             continue
         keyword = f"{node.arg}=" if isinstance(node, ast.keyword) else ""
-        waiting += [(child, keyword) for child in ast.iter_child_nodes(node)]  # type: ignore[misc]
+        waiting += [(child, keyword) for child in ast.iter_child_nodes(node)]
     return nodes
 
 
@@ -57,7 +58,7 @@ def _is_negative(node: ast.AST) -> bool:
 
 
 def changes(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
-    """What may stand in the place of an expression; `names` are the function's parameters."""
+    """Expressions that may stand in the place of an expression; `names` are the function's parameters."""
     if isinstance(node, ast.BinOp):
         yield from (node.left, node.right, ast.BinOp(node.right, node.op, node.left))
         yield from (ast.BinOp(node.left, kind(), node.right) for kind in OPERATORS if not isinstance(node.op, kind))
@@ -81,7 +82,7 @@ def changes(node: ast.expr, names: list[str]) -> Iterator[ast.expr]:
         yield from _calls(node)
 
 
-def _values(value: object) -> list[object]:
+def _values(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
