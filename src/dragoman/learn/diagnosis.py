@@ -356,7 +356,7 @@ def first_problem(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str
 
 
 def explained(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
-    """The thing that holds of the wrong values of all rounds: transposed, inverted, a factor, not a number ...; else nothing."""
+    """The thing that holds of the wrong values of all rounds: transposed, inverted, a factor ...; else nothing."""
     if any(isinstance(one.actual, Raised) for one in outcomes):
         return ""
     if problem := _not_a_value(outcomes):
