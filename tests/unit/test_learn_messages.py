@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import dragoman
 from dragoman.cli.main import app
 from dragoman.learn import answers, language
-from dragoman.learn.exercise import HEAD, mistakes, read_words
+from dragoman.learn.exercise import HEAD, Wrong, mistakes, read_words
 from dragoman.learn.exercises import CHAPTERS, exercises_of
 
 ROOT = Path(dragoman.__file__).parent
@@ -166,6 +166,8 @@ STRANGE = {
     "another encoding that it does not name": (b"# \xe4\n" + MASK.encode(), "answers05.py:1: is not UTF-8"),
     "UTF-16": (MASK.encode("utf-16"), "is UTF-16: save it as UTF-8"),
     "tabs among blanks": (MASK.replace("    return", "    x = 1\n\treturn").encode(), "TabError|IndentationError"),
+    "nothing at all": (b"", "there is no function sequence_mask"),
+    "all of it a comment": (b"# " + MASK.encode().replace(b"\n", b"\n# "), "there is no function sequence_mask"),
     "it prints": (above("print('hello')"), "right"),
     "it waits": (above("input()"), "EOFError"),
     "it ends Python": (above("exit(3)"), "ended Python|SystemExit|exit"),
@@ -207,3 +209,10 @@ def test_an_endless_loop_is_named_and_the_others_are_graded(folder: Path, monkey
     output = learn("check", "5")[1]
     assert re.search(r"joint_mask: .*did not come back within 1 s \(it is in line \d+ of answers05.py\)", output)
     assert "sequence_mask: right" in output
+
+
+def test_a_rounding_error_is_right_and_two_per_cent_are_wrong() -> None:
+    [noam] = [one for one in exercises_of(11) if one.name == "noam"]
+    noam.check(lambda step, d_model, warmup: noam.solution(step, d_model, warmup) * (1 + 1e-9))
+    with pytest.raises(Wrong, match="everywhere it is 1.02 times the right value"):
+        noam.check(lambda step, d_model, warmup: noam.solution(step, d_model, warmup) * 1.02)

@@ -113,9 +113,9 @@ def explains(function: Callable[..., Any], outcomes: Sequence[Outcome]) -> bool:
             if isinstance(one.actual, Raised):
                 return False
             if difference(value, one.actual):
-                value = _without_nan(value, one.actual)
-                if difference(value, one.actual):
+                if difference(_without_nan(value, one.actual), one.actual):
                     return False
+                value = _without_nan(value, one.expected)
             has_value, is_seen = True, is_seen or difference(one.expected, value) != ""
         except Exception as error:
             if not isinstance(one.actual, Raised) or type(error) is not type(one.actual.error):
