@@ -214,5 +214,5 @@ def test_an_endless_loop_is_named_and_the_others_are_graded(folder: Path, monkey
 def test_a_rounding_error_is_right_and_two_per_cent_are_wrong() -> None:
     [noam] = [one for one in exercises_of(11) if one.name == "noam"]
     noam.check(lambda step, d_model, warmup: noam.solution(step, d_model, warmup) * (1 + 1e-9))
-    with pytest.raises(Wrong, match="everywhere it is 1.02 times the right value"):
+    with pytest.raises(Wrong, match=r"everywhere it is 1\.02 times the right value"):
         noam.check(lambda step, d_model, warmup: noam.solution(step, d_model, warmup) * 1.02)
