@@ -680,6 +680,8 @@ def _features(arguments: Sequence[Any], parameters: Sequence[str]) -> Iterator[t
         )
     numbers = [(name, value) for name, value in named if isinstance(value, int | float) and not isinstance(value, bool)]
     for (one, number), (other, other_number) in combinations(numbers, 2):
+        if type(number) is not type(other_number):
+            continue  # a share and an id
         yield message("`{one}` is less than `{other}`", one=one, other=other), number < other_number
         yield message("`{one}` is more than `{other}`", one=one, other=other), number > other_number
         yield message("`{one}` is `{other}`", one=one, other=other), number == other_number
