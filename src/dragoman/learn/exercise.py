@@ -1,30 +1,45 @@
 """Exercises that grade themselves: a solution, hidden random inputs, and the mistakes that people make.
 
-An answer is right if it gives what the solution gives. If it does not, it is compared with the solution's known
-mistakes: the one that gives the same wrong values says what is wrong. Otherwise the first difference is shown.
+There are four kinds. predict: a learner writes what a piece of code gives, before running it. fill: a function has a
+gap. write: a function is to be written. experiment: what a learner chooses is measured.
+
+An answer is right if it gives what the solution gives, whatever the inputs. If it does not, it is compared with the
+solution's known mistakes: the one that gives the same wrong values says what is wrong. Else `diagnosis` looks at it.
 """
 
 import ast
-import copy
 import functools
 import inspect
-import math
 import random
+import re
 import textwrap
-from collections.abc import Callable, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from dragoman.errors import DragomanError, Error
+from dragoman.learn import diagnosis
 from dragoman.learn.bug import source_of
+from dragoman.learn.diagnosis import GAP, Outcome, Raised
+from dragoman.learn.language import message, translated, translated_task
+from dragoman.learn.limited import SECONDS
+from dragoman.learn.mutants import mutants
 from dragoman.runs.atomic_io import read_yaml
 
 ROUNDS = 20
 """Random inputs that an answer meets."""
+HEAD = """Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}
+
+A function predict_... returns what you expect its code to give. ____ is a gap to fill in."""
+PATIENCE = 10.0
+"""Seconds in which the name of an unknown mistake is looked for."""
+FOLDER = Path(__file__).parent / "exercises"
 
 
 class Wrong(DragomanError):
@@ -34,161 +49,204 @@ class Wrong(DragomanError):
         super().__init__(Error.WRONG_ANSWER, why)
 
 
+def no_inputs(rng: random.Random) -> tuple[Any, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Exercise:
     """One function to write. `draw` makes its inputs, `solution` is one that is right."""
 
     chapter: int
     solution: Callable[..., Any]
-    draw: Callable[[random.Random], tuple[Any, ...]]
+    draw: Callable[[random.Random], tuple[Any, ...]] = no_inputs
     grade: Callable[[Callable[..., Any]], None] | None = None
-    """Another way to judge an answer than by its values; raises Wrong."""
+    """Measures an answer of an experiment; raises Wrong."""
     given: Sequence[Callable[..., Any]] = ()
     """Functions that the learner's file has already."""
+    gap: str = ""
+    """The text of the solution that a learner has to fill in."""
+    seconds: float = SECONDS
+    """The time that a check may take."""
 
     @property
     def name(self) -> str:
         return self.solution.__name__
 
+    @property
+    def kind(self) -> str:
+        """The rung of the ladder: predict, fill, write or experiment."""
+        if self.grade is not None:
+            return "experiment"
+        return "predict" if self.name.startswith("predict_") else "fill" if self.gap else "write"
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """`hints`, from a question to nearly the line; `why` it is so; `code`, where Dragoman does it."""
+        return read_words()[self.name]
+
+    def why(self) -> str:
+        """The reason that is told after success, and where Dragoman does it, "file: name"."""
+        place = message("in Dragoman: {place}", place=self.words["code"])
+        return f"{translated(self.words['why'])} ({place})"
+
+    def solved(self) -> str:
+        """The solution, without its task."""
+        above, _, below = self._parts()
+        value = f"\n# {self.solution()!r}" if self.kind == "predict" else ""
+        return f"{above}\n{below}{value}"
+
     def stub(self) -> str:
-        """The learner's part: the signature and the task, and nothing after it."""
-        tree = ast.parse(source_of(self.solution))
-        function = tree.body[0]
+        """The learner's part: the signature and the task; nothing after it, or a function with a gap."""
+        above, task, below = self._parts()
+        body = "    raise NotImplementedError"
+        if self.kind == "predict":
+            task = f"{task}\n\n{below}"
+        elif self.kind == "fill":
+            assert below.count(self.gap) == 1, f"{self.gap!r} stands {below.count(self.gap)} times in {self.name}"
+            body = below.replace(self.gap, GAP)
+        text = textwrap.indent(task, "    ").lstrip()
+        end = "\n    " if "\n" in task else ""
+        return f'{above}\n    """{text}{end}"""\n{body}\n'
+
+    def _parts(self) -> tuple[str, str, str]:
+        """The lines above the docstring, the task, and the lines below."""
+        source = source_of(self.solution)
+        function = ast.parse(source).body[0]
         assert isinstance(function, ast.FunctionDef)
-        lines = source_of(self.solution).splitlines()
-        end = function.body[0].end_lineno
-        return "\n".join(lines[:end]) + "\n    raise NotImplementedError\n"
+        first, lines = function.body[0], source.rstrip().splitlines()
+        above, below = lines[: first.lineno - 1], lines[first.end_lineno :]
+        return "\n".join(above), translated_task(inspect.getdoc(self.solution) or ""), "\n".join(below)
 
     def wrong_answers(self) -> list[tuple[Callable[..., Any], str]]:
         """The known mistakes, as functions, and what is said of each."""
-        return [
-            (changed(self.solution, old, new), message)
-            for old, others in mistakes()[self.name].items()
-            for new, message in others.items()
-        ]
+        return [(changed(self.solution, (edit,)), said) for edit, said in self._edits()]
+
+    def _edits(self) -> list[tuple[tuple[str, str], str]]:
+        known = mistakes().get(self.name, {})
+        return [((old, new), said) for old, others in known.items() for new, said in others.items()]
 
     def check(self, answer: Callable[..., Any], seed: int | None = None) -> None:
         """Grade an answer on inputs that nobody has seen. Raises Wrong with what to look at."""
+        parameters = inspect.signature(self.solution).parameters
+        if problem := diagnosis.signature_problem(answer, list(parameters)):
+            raise Wrong(problem)
         if self.grade is not None:
-            self.grade(answer)
+            self._measure(self.grade, answer)
             return
-        rng = random.Random(seed)
-        results = []
+        if self.kind == "predict":
+            self._check_prediction(answer)
+            return
+        rng, outcomes = random.Random(seed), []
         for _ in range(ROUNDS):
             torch.manual_seed(rng.randrange(2**31))
             arguments = self.draw(rng)
-            results.append((arguments, _called(answer, arguments)))
-        for arguments, value in results:
-            if problem := difference(self.solution(*copied(arguments)), value):
-                raise Wrong(f"{self.name}: {self._known_mistake(results) or problem}")
+            outcomes.append(diagnosis.outcome(self.solution, answer, arguments))
+        if all(outcome.is_right for outcome in outcomes):
+            if problem := diagnosis.changed_arguments(outcomes, list(parameters)):
+                raise Wrong(problem)
+            if problem := diagnosis.changed_answer(answer, outcomes[0]):
+                raise Wrong(problem)
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a mistake does
+            raise Wrong(self._diagnosed(outcomes, list(parameters)))
 
-    def _known_mistake(self, results: Sequence[tuple[tuple[Any, ...], Any]]) -> str:
-        for function, message in self.wrong_answers():
-            try:
-                if all(difference(function(*copied(arguments)), value) == "" for arguments, value in results):
-                    return message
-            except Exception:
+    def _measure(self, grade: Callable[[Callable[..., Any]], None], answer: Callable[..., Any]) -> None:
+        try:
+            grade(answer)
+        except (NotImplementedError, DragomanError):
+            raise
+        except Exception as error:
+            raise Wrong(diagnosis.raised(answer, error).words()) from error
+
+    def _check_prediction(self, answer: Callable[..., Any]) -> None:
+        """A prediction is written down, rounded, and not computed."""
+        if problem := diagnosis.computed(answer):
+            raise Wrong(problem)
+        outcome = diagnosis.outcome(self.solution, answer, ())
+        if isinstance(outcome.actual, Raised):
+            raise Wrong(outcome.actual.words())
+        if diagnosis.is_near(outcome.expected, outcome.actual):
+            return
+        for function, said in self.wrong_answers():
+            if diagnosis.is_near(function(), outcome.actual):
+                raise Wrong(translated(said))
+        raise Wrong(diagnosis.prediction_problem(outcome.expected, outcome.actual))
+
+    def _diagnosed(self, outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
+        """The name of what is wrong: a known mistake, or what the values look like, or two mistakes, or a mutant."""
+        for function, said in self.wrong_answers():
+            if diagnosis.explains(function, outcomes):
+                return translated(said)
+        if problem := diagnosis.changed_arguments(outcomes, parameters):
+            return problem
+        if problem := diagnosis.explained(outcomes, parameters):
+            return problem
+        deadline = time.monotonic() + PATIENCE
+        for function, said in chain(self._mutants(), self._two_mistakes()):
+            if diagnosis.explains(function, outcomes):
+                return said
+            if time.monotonic() > deadline:
+                break
+        return diagnosis.some_inputs(outcomes, parameters) or diagnosis.first_problem(outcomes, parameters)
+
+    def _mutants(self) -> Iterator[tuple[Callable[..., Any], str]]:
+        for old, new, function in mutants(self.solution):
+            text = "it computes what a right answer computes with `{new}` in the place of `{old}`"
+            yield function, message(text, new=new, old=old)
+
+    def _two_mistakes(self) -> Iterator[tuple[Callable[..., Any], str]]:
+        for (first, one), (second, other) in combinations(self._edits(), 2):
+            if first[0] in second[0] or second[0] in first[0]:
                 continue
-        return ""
+            try:
+                function = changed(self.solution, (first, second))
+            except (AssertionError, SyntaxError):
+                continue  # the two stand in the same place
+            yield function, message("two things: {one}; and {other}", one=translated(one), other=translated(other))
 
 
 @functools.cache
 def mistakes() -> dict[str, dict[str, dict[str, str]]]:
     """By exercise: the text of the solution, the text of a common mistake, and the hint for a learner who wrote the
     mistake."""
-    return read_yaml(Path(__file__).parent / "exercises/mistakes.yaml")
+    return read_yaml(FOLDER / "mistakes.yaml")
 
 
-def changed(solution: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
-    """A solution with `new` in the place of `old`, which stands once in what follows its docstring."""
+@functools.cache
+def read_words() -> dict[str, dict[str, Any]]:
+    """By exercise: `hints`, `why` and `code`."""
+    return read_yaml(FOLDER / "words.yaml")
+
+
+def changed(solution: Callable[..., Any], edits: Sequence[tuple[str, str]]) -> Callable[..., Any]:
+    """A solution with other texts in the place of texts that stand once in what follows its docstring."""
     head, quotes, code = source_of(solution).rpartition('"""')
-    assert code.count(old) == 1, f"{old!r} stands {code.count(old)} times in {solution.__name__}"
+    for old, new in edits:
+        assert code.count(old) == 1, f"{old!r} stands {code.count(old)} times in {solution.__name__}"
+        code = code.replace(old, new)
     namespace = dict(solution.__globals__)
-    exec(head + quotes + code.replace(old, new), namespace)
+    exec(head + quotes + code, namespace)
     function: Callable[..., Any] = namespace[solution.__name__]
     return function
-
-
-def copied(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Inputs that an answer may change without harm."""
-    return tuple(one if callable(one) else copy.deepcopy(one) for one in arguments)
-
-
-def _called(answer: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    try:
-        return answer(*copied(arguments))
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        shapes = ", ".join(described(one) for one in arguments)
-        raise Wrong(f"{answer.__name__}({shapes}) raises {type(error).__name__}: {error}") from error
-
-
-def described(value: Any) -> str:
-    """A value in a few words: of a tensor its shape."""
-    if isinstance(value, Tensor):
-        return f"tensor {tuple(value.shape)}"
-    if callable(value):
-        return "function"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def difference(expected: Any, actual: Any, place: str = "the answer") -> str:
-    """The first thing in which `actual` is not `expected`, in words; nothing where they are equal up to 1e-4."""
-    if isinstance(actual, Tensor) and isinstance(expected, float) and actual.numel() == 1:
-        actual = float(actual.detach())
-    if isinstance(expected, Tensor) and expected.dim() == 0 and isinstance(actual, int | float):
-        expected = float(expected)
-    if isinstance(expected, Tensor):
-        return _tensor_difference(expected, actual, place)
-    if isinstance(expected, tuple | list):
-        if not isinstance(actual, tuple | list):
-            return f"{place} should be {len(expected)} values and is {described(actual)}"
-        if len(expected) != len(actual):
-            return f"{place} should have {len(expected)} values and has {len(actual)}: {described(actual)}"
-        parts = (
-            difference(one, other, f"value {number} of {place}")
-            for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1)
-        )
-        return next(filter(None, parts), "")
-    if isinstance(expected, dict):
-        if not isinstance(actual, dict) or expected.keys() != actual.keys():
-            return f"{place} should be a dict with the keys {list(expected)} and is {described(actual)}"
-        return next(filter(None, (difference(expected[key], actual[key], f"{place}[{key!r}]") for key in expected)), "")
-    if isinstance(expected, float) and isinstance(actual, int | float):
-        close = math.isclose(expected, actual, rel_tol=1e-4, abs_tol=1e-5)
-        return "" if close else f"{place} should be {expected:.6g} and is {actual:.6g}"
-    return "" if expected == actual else f"{place} should be {described(expected)} and is {described(actual)}"
-
-
-def _tensor_difference(expected: Tensor, actual: Any, place: str) -> str:
-    if not isinstance(actual, Tensor):
-        return f"{place} should be a tensor of shape {tuple(expected.shape)} and is {described(actual)}"
-    if expected.shape != actual.shape:
-        return f"{place} should have the shape {tuple(expected.shape)} and has {tuple(actual.shape)}"
-    if expected.dtype != actual.dtype and (expected.dtype == torch.bool or actual.dtype == torch.bool):
-        return f"{place} should be of {expected.dtype} and is of {actual.dtype}"
-    one, other = expected.double(), actual.detach().double()
-    wrong = ~torch.isclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
-    if not bool(wrong.any()):
-        return ""
-    where = tuple(wrong.nonzero()[0].tolist())
-    share = f"{int(wrong.sum())} of {wrong.numel()} values"
-    return f"{share} of {place} are wrong; at {list(where)} it should be {one[where]:.6g} and is {other[where]:.6g}"
 
 
 def answers_file(exercises: Sequence[Exercise]) -> str:
     """The file that a learner writes in: the stubs of a chapter, with what they import."""
     modules = [inspect.getmodule(inspect.unwrap(one.solution)) for one in exercises]
-    imports = dict.fromkeys(line for module in modules if module for line in _imports(inspect.getsource(module)))
-    number = exercises[0].chapter
-    head = f'"""Exercises of chapter {number}. Write what is missing, then: dragoman learn check {number}"""\n'
+    head = message(HEAD, number=exercises[0].chapter)
     given = dict.fromkeys(source_of(function).rstrip() + "\n" for one in exercises for function in one.given)
-    return "\n".join([head, *imports, "", "", "\n\n".join([*given, *(one.stub() for one in exercises)])])
+    stubs = "\n\n".join([*given, *(one.stub() for one in exercises)])
+    imports = dict.fromkeys(line for module in modules if module for line in _imports(inspect.getsource(module), stubs))
+    return "\n".join([f'"""{head}"""\n', *imports, "", "", stubs])
 
 
-def _imports(source: str) -> list[str]:
+def _imports(source: str, stubs: str) -> list[str]:
+    """The imports of a chapter's file that a learner may want: not our own ones that no task names."""
     imports = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    lines = [textwrap.dedent(ast.unparse(node)) for node in imports]
-    return [line for line in lines if "dragoman.learn" not in line]
+    return [
+        ast.unparse(node)
+        for node in imports
+        if not re.search("dragoman|sacrebleu", ast.unparse(node)) or any(one.name in stubs for one in node.names)
+    ]

@@ -19,7 +19,7 @@ from dragoman.data import batch as batches
 from dragoman.data.batching import BatchPlan
 from dragoman.decoding import base as decoding
 from dragoman.learn import one_sentence
-from dragoman.learn.exercise import difference
+from dragoman.learn.diagnosis import difference
 from dragoman.learn.limited import reason
 from dragoman.models import blocks, recurrent, stacks
 from dragoman.nn import attention, dropout, embeddings, kv_cache, masks, positions, recurrent_attention, residual
