@@ -14,12 +14,13 @@ from typer.core import TyperGroup
 from dragoman.analysis.figure import save
 from dragoman.errors import Error
 from dragoman.formats.paragraphs import display_width
-from dragoman.learn import lesson
+from dragoman.learn import lesson, mini
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
 from dragoman.learn.exercises import exercises_of
-from dragoman.learn.language import use_language
+from dragoman.learn.language import translated, use_language
+from dragoman.learn.limited import limited
 from dragoman.progress import say
 from dragoman.runs.atomic_io import replace_text
 
@@ -75,6 +76,8 @@ def open_chapter(
         replace_text(path, notebook(chapter))
     typer.echo(path)
     typer.echo(answers)
+    if own := mini.write(number):
+        typer.echo(own)
     if run or (not has_jupyter and sys.stdin.isatty()):
         _run(chapter)
     elif has_jupyter:
@@ -91,7 +94,7 @@ def check(number: Number) -> None:
     Example: dragoman learn check 3
     """
     _chapter(number)
-    answers, left = read_answers(number), 0
+    answers, left = read_answers(number), _check_own(number)
     for exercise in exercises_of(number):
         verdict = graded(exercise, answers)
         typer.echo(f"{exercise.name}: {verdict}")
@@ -101,6 +104,31 @@ def check(number: Number) -> None:
             left += 1
     if left:
         raise typer.Exit(1)
+
+
+def _check_own(number: int) -> int:
+    """Grade the chapter's pieces of the reader's own Transformer: the number of those that are not right."""
+    left = 0
+    for name, verdict in mini.verdicts(number).items():
+        typer.echo(f"{mini.PATH}, {name}: {verdict}")
+        if verdict == translated("right"):
+            record("exercises", f"mini-{name}")
+        else:
+            left += 1
+    return left
+
+
+@app.command("mini")
+def compare_mini(
+    seconds: Annotated[float, typer.Option("--seconds", help="The time that your model trains.", min=1.0)] = 60.0,
+) -> None:
+    """Train mini_transformer.py and Dragoman on the same batches, from the same weights: speed, loss and BLEU of both.
+
+    Example: dragoman learn mini
+    """
+    from dragoman.learn import mini_compare  # it loads the training
+
+    typer.echo(mini_compare.table(limited(mini_compare.compare_file, str(mini.PATH), seconds)))
 
 
 @app.command()

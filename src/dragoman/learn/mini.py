@@ -4,16 +4,13 @@
 """
 
 import ast
-import copy
 import functools
 import inspect
-import math
 import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -24,12 +21,18 @@ from dragoman.errors import Error
 from dragoman.learn import mini_solution as reference
 from dragoman.learn import module_file
 from dragoman.learn.exercise import ROUNDS, Wrong, copied, described, difference
+from dragoman.learn.language import translated
+from dragoman.learn.limited import limited, reason
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer as DragomanTransformer
 from dragoman.runs.atomic_io import read_yaml, replace_text
 
 PATH = Path("mini_transformer.py")
 """The reader's file, in the current folder."""
+HEAD = '''"""My own Transformer. `dragoman learn N` adds the pieces of chapter N, `dragoman learn check N` checks them.
+
+Shapes are written (batch, length, features). A mask is True where a query may look.
+"""'''
 NOT_WRITTEN = "raise NotImplementedError"
 
 
@@ -86,7 +89,7 @@ class Piece:
             results.append((inputs, self._value(answer, inputs)))
         for inputs, value in results:
             if problem := difference(self.use(self.solution, *copied(inputs)), value):
-                raise Wrong(self._known_mistake(results) or problem)
+                raise Wrong(translated(self._known_mistake(results)) or problem)
 
     def _value(self, answer: Any, inputs: tuple[Any, ...]) -> Any:
         try:
@@ -95,8 +98,8 @@ class Piece:
             raise
         except Exception as error:
             line = module_file.line_in(error, PATH)
-            place = f"line {line}" if line else f"{self.name}({', '.join(described(one) for one in inputs)})"
-            raise Wrong(f"{place}: {type(error).__name__}: {error}") from error
+            place = f"{PATH}:{line}" if line else f"{self.name}({', '.join(described(one) for one in inputs)})"
+            raise Wrong(f"{place}: {reason(error)}") from error
 
     def _known_mistake(self, results: Sequence[tuple[tuple[Any, ...], Any]]) -> str:
         for answer, message in self.wrong_answers():
@@ -122,7 +125,8 @@ def _module(piece: Any, sizes: Sequence[int], inputs: Sequence[Any], of_referenc
     try:
         answer.load_state_dict(model.state_dict())
     except RuntimeError:
-        raise Wrong("the names and sizes that `__init__` gave are needed: the check sets the weights by them") from None
+        message = "the names and sizes that `__init__` gave are needed: the check sets the weights by them"
+        raise Wrong(translated(message)) from None
     return answer.eval()(*inputs)
 
 
@@ -158,7 +162,9 @@ def _ids(rng: random.Random) -> list[int]:
 
 
 def _padded(rng: random.Random) -> Tensor:
-    return torch.randint(4, 11, (3, 5)).masked_fill(torch.arange(5) >= torch.tensor([5, rng.randrange(1, 5), 2])[:, None], 0)
+    return torch.randint(4, 11, (3, 5)).masked_fill(
+        torch.arange(5) >= torch.tensor([5, rng.randrange(1, 5), 2])[:, None], 0
+    )
 
 
 def _draw_attention(rng: random.Random) -> tuple[Any, ...]:
@@ -207,7 +213,9 @@ PIECES = {
         Piece("Transformer", _draw_transformer, _used_as("Transformer"), 6),
         Piece("rate", lambda rng: (rng.randrange(1, 900), rng.choice([64, 512]), rng.choice([100, 400]))),
         Piece("train", lambda rng: (rng.randrange(1000), rng.choice([2, 40])), _trained, 3),
-        Piece("greedy", lambda rng: _draw_search(rng)[:2], lambda piece, seed, src: piece(_toy_model(seed), src, 9), 12),
+        Piece(
+            "greedy", lambda rng: _draw_search(rng)[:2], lambda piece, seed, src: piece(_toy_model(seed), src, 9), 12
+        ),
         Piece(
             "beam_search",
             _draw_search,
@@ -227,7 +235,7 @@ def _outline() -> dict[int, tuple[str, list[str]]]:
     """(the comment at its head, the names of its pieces) of each chapter that has pieces."""
     source = inspect.getsource(reference)
     heads = {int(head[1]): head for head in re.finditer(r"^# Chapter (\d+): .*$", source, re.MULTILINE)}
-    ends = [head.start() for head in heads.values()][1:] + [len(source)]
+    ends = [*[head.start() for head in heads.values()][1:], len(source)]
     return {
         number: (head[0], re.findall(r"^(?:def|class) (\w+)", source[head.end() : end], re.MULTILINE))
         for (number, head), end in zip(heads.items(), ends, strict=True)
@@ -274,8 +282,7 @@ def _head() -> str:
     tree = ast.parse("\n".join(lines))
     docstring, *others = tree.body
     last = next(node for node in reversed(others) if isinstance(node, ast.Assign))
-    what = '"""My own Transformer. `dragoman learn N` adds the pieces of chapter N, `dragoman learn check N` checks them."""'
-    return "\n".join([what, *lines[docstring.end_lineno : last.end_lineno]])
+    return "\n".join([HEAD, *lines[docstring.end_lineno : last.end_lineno]])
 
 
 def _defined(text: str) -> dict[str, str]:
@@ -285,7 +292,9 @@ def _defined(text: str) -> dict[str, str]:
     except SyntaxError as error:
         raise Error.WRONG_ANSWER(f"SyntaxError: {error.msg}", file=PATH, line=error.lineno) from error
     return {
-        one.name: ast.get_source_segment(text, one) or "" for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)
+        one.name: ast.get_source_segment(text, one) or ""
+        for one in nodes
+        if isinstance(one, ast.FunctionDef | ast.ClassDef)
     }
 
 
@@ -294,23 +303,68 @@ def verdicts(chapter: int) -> dict[str, str]:
 
     Each is judged among the reference's other pieces, so that a mistake is said of the piece that makes it.
     """
-    pieces = pieces_of(chapter)
-    if not pieces or not PATH.exists():
+    if not PATH.exists():
         return {}
     sources = _defined(PATH.read_text(encoding="utf-8"))
-    return {piece.name: _verdict(piece, sources) for piece in pieces}
+    return {piece.name: _verdict(piece, sources) for piece in pieces_of(chapter)}
 
 
 def _verdict(piece: Piece, sources: dict[str, str]) -> str:
     if piece.name not in sources:
-        return f"there is no {piece.name} in the file any more"
+        return translated("there is no {name} in the file any more").format(name=piece.name)
     if NOT_WRITTEN in sources[piece.name]:
-        return "not written yet"
-    module = module_file.load(PATH)
-    answer = getattr(module, piece.name)
-    vars(module).update({name: one.solution for name, one in PIECES.items() if name != piece.name})
+        return translated("not written yet")
     try:
-        piece.check(answer)
+        limited(check_file, piece.name)
     except Wrong as wrong:
-        return str(wrong)
-    return "right"
+        return wrong.text
+    return translated("right")
+
+
+def check_file(name: str) -> None:
+    """Grade a piece of the reader's file. Raises Wrong, or DragomanError where the file does not run."""
+    module = module_file.load(PATH)
+    answer = getattr(module, name)
+    vars(module).update({other: one.solution for other, one in PIECES.items() if other != name})
+    PIECES[name].check(answer)
+
+
+# -- beside Dragoman's -------------------------------------------------------------------------------------------------
+
+NAMES = {
+    r"^(src|tgt)_embedding\.": r"\1_embedding.tokens.embedding.",
+    r"feed_forward\.0\.": "feed_forward.expand.",
+    r"feed_forward\.2\.": "feed_forward.contract.",
+    r"norms\.0\.": "self_attention_residual.norm.",
+    r"(encoder_layers\.\d+)\.norms\.1\.": r"\1.feed_forward_residual.norm.",
+    r"(decoder_layers\.\d+)\.norms\.1\.": r"\1.cross_attention_residual.norm.",
+    r"norms\.2\.": "feed_forward_residual.norm.",
+}
+"""Names of weights in the reference, and in Dragoman's own Transformer."""
+
+
+def dragoman_model(model: Any) -> DragomanTransformer:
+    """Dragoman's own Transformer of the same sizes, with the same weights."""
+    layer = model.encoder_layers[0]
+    config = parse(
+        TransformerConfig,
+        {
+            "d_model": model.d_model,
+            "num_heads": layer.self_attention.num_heads,
+            "d_ff": layer.feed_forward[0].out_features,
+            "num_encoder_layers": len(model.encoder_layers),
+            "num_decoder_layers": len(model.decoder_layers),
+            "dropout": layer.dropout.p,
+            "tie_embeddings": "none",
+        },
+    )
+    sizes = {"src_vocab_size": model.src_embedding.num_embeddings, "tgt_vocab_size": model.tgt_embedding.num_embeddings}
+    built = config.build(**sizes, shared_vocab=False, pad_id=reference.PAD)
+    built.load_state_dict({_renamed(name): weight for name, weight in model.state_dict().items()})
+    return built.eval()
+
+
+def _renamed(name: str) -> str:
+    for pattern, other in NAMES.items():
+        name = re.sub(pattern, other, name)
+    return name
