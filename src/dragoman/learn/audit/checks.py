@@ -1,0 +1,503 @@
+"""The properties that a Transformer or an LSTM for translation should have, asked of a learner's own model.
+
+Each check yields the faults that it finds. Most need nothing but the model as a function of ids; where they find
+something, the record of the run (`trace.py`) says where it begins.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dragoman.learn.audit import attention
+from dragoman.learn.audit.finding import Finding, number
+from dragoman.learn.audit.losses import loss_of, losses
+from dragoman.learn.audit.recurrent import cells
+from dragoman.learn.audit.subject import BATCH, SRC_LEN, TGT_LEN, TGT_VOCAB, Subject, of_type
+from dragoman.learn.audit.trace import Axis, Call, Recorder, apart, first_difference, first_leak
+
+LAST = [BATCH - 1]
+ROW = Axis(BATCH, BATCH, LAST, LAST)
+"""The last sentence of a batch in both runs."""
+
+
+def numbers(subject: Subject) -> Iterator[Finding]:
+    """Logits are numbers, also without padding."""
+    logits, calls = subject.traced(subject.src(), tgt(subject))
+    if bool(logits.isfinite().all()):
+        return
+    for call in calls:
+        if call.value is not None and call.value.is_floating_point() and bool(call.value.isnan().any()):
+            text = "logits are no numbers: {share} of them are NaN; a query that may look nowhere has no softmax, as where a mask is read the wrong way round"
+            values = {"share": f"{float(logits.isnan().float().mean()):.0%}"}
+            yield Finding("nan", text, call.place, values)
+            return
+
+
+def evaluation(subject: Subject) -> Iterator[Finding]:
+    """In evaluation the same input gives the same logits."""
+    src, tgt_in = subject.src(), tgt(subject)
+    with torch.no_grad(), of_type(subject.dtype):
+        runs = []
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            with Recorder(subject.path.resolve().parent) as recorder:
+                output = subject.call(src.T, tgt_in.T) if subject.time_first else subject.call(src, tgt_in)
+            runs.append((output, recorder.calls))
+    one, other = (_first(output) for output, _ in runs)
+    off = apart(one, other)
+    if off > subject.tolerance:
+        call = first_difference(runs[0][1], runs[1][1], [], subject.tolerance)
+        text = "the same input gives other logits each time in evaluation (they differ by {off}): dropout is on"
+        drops = {"bernoulli", "native_dropout", "rand", "rand_like"}
+        place = next((one.place for one in runs[0][1] if one.name in drops), call[0].place if call else None)
+        yield Finding("dropout-in-evaluation", text, place, {"off": number(off)})
+
+
+def calls_apart(subject: Subject) -> Iterator[Finding]:
+    """Nothing is kept from one call to the next."""
+    first, calls = subject.traced(subject.src(), tgt(subject))
+    subject.output(subject.src(seed=8), tgt(subject, seed=9))
+    again, calls_again = subject.traced(subject.src(), tgt(subject))
+    if (off := apart(first, again)) > subject.tolerance:
+        call = first_difference(calls, calls_again, [], subject.tolerance)
+        text = "a sentence's logits change by {off} when other sentences have been read before it: a state is kept between calls"
+        yield Finding("state-kept", text, call[0].place if call else None, {"off": number(off)})
+
+
+def rows_apart(subject: Subject) -> Iterator[Finding]:
+    """A sentence does not depend on the others of its batch, nor on its row."""
+    src, tgt_in = subject.src(), tgt(subject)
+    other_src, other_tgt = subject.src(seed=5), tgt(subject, seed=6)
+    other_src[LAST], other_tgt[LAST] = src[LAST], tgt_in[LAST]
+    (one, calls), (other, other_calls) = subject.traced(src, tgt_in), subject.traced(other_src, other_tgt)
+    if (off := apart(one[LAST], other[LAST])) > subject.tolerance:
+        call = first_difference(calls, other_calls, [ROW], subject.tolerance)
+        text = "a sentence's logits change by {off} with the other sentences of its batch, all of one length: rows are mixed, as where batch and time are swapped"
+        yield Finding("rows-mixed", text, call[0].place if call else None, {"off": number(off)})
+        return
+    same = subject.output(src[LAST * BATCH], tgt_in[LAST * BATCH])
+    if (off := apart(same[0], same[-1])) > subject.tolerance:
+        text = "a sentence has other logits in another row of the batch (by {off}): positions are counted along the batch"
+        calls = subject.traced(src[LAST * BATCH], tgt_in[LAST * BATCH])[1]
+        call = next((one for one in calls if _rows_differ(one.value, subject.tolerance)), None)
+        yield Finding("row-counts", text, call.place if call else None, {"off": number(off)})
+
+
+def _rows_differ(value: Tensor | None, tolerance: float) -> bool:
+    if value is None or not value.is_floating_point() or value.dim() < 2 or value.size(0) != BATCH:
+        return False
+    return apart(value[0], value[-1]) > tolerance
+
+
+def future(subject: Subject) -> Iterator[Finding]:
+    """No position of the target sees a later one."""
+    src, tgt_in = subject.src(), tgt(subject)
+    length = tgt_in.size(1)
+    logits, calls = subject.traced(src, tgt_in)
+    for place in range(length - 1, 0, -1):
+        other = tgt_in.clone()
+        other[:, place] = torch.where(other[:, place] == 6, 7, 6)
+        changed, other_calls = subject.traced(src, other)
+        off = apart(logits[:, :place], changed[:, :place])
+        if off > subject.tolerance:
+            text = "position {first} sees token {place} of the target, which is still to come: its logits change by {off}"
+            first = int((logits - changed)[:, :place].abs().amax(dim=(0, 2)).gt(subject.tolerance).nonzero()[0])
+            call = first_leak(calls, other_calls, length, place, subject.tolerance)
+            named = None
+            if call is not None:
+                index = next(number for number, one in enumerate(calls) if one is call)
+                earlier = [one for one in attention.softmaxes(calls) if one <= index]
+                named = attention.wrong_axis(calls[earlier[-1]]) if earlier else None
+            values = {"first": first, "place": place, "off": number(off)}
+            yield named or Finding("future", text, call.place if call else None, values)
+            return
+
+
+def past(subject: Subject) -> Iterator[Finding]:
+    """Each token of the target is seen from its own position on, to the end."""
+    src, tgt_in = subject.src(), tgt(subject)
+    logits = subject.output(src, tgt_in)
+    other = tgt_in.clone()
+    other[:, 1] = torch.where(other[:, 1] == 6, 7, 6)
+    change = (logits - subject.output(src, other)).abs().amax(dim=(0, 2))
+    blind = [place for place in range(1, len(change)) if float(change[place]) < 1e-9]
+    if blind:
+        text = "position {place} does not see token 1 of the target: its logits change by {off}; the past is hidden, or a state is not carried over"
+        yield Finding("past", text, None, {"place": blind[0], "off": number(float(change[blind[0]]))})
+
+
+def source_padding(subject: Subject) -> Iterator[Finding]:
+    """Padding behind a source changes nothing."""
+    if subject.same_length:
+        return
+    long, middle, short = subject.src(), subject.src(8, seed=3), subject.src(5, seed=4)
+    rows = torch.cat([long[:1], subject.padded(middle[:1], SRC_LEN), subject.padded(short[:1], SRC_LEN)])
+    tgt_in = tgt(subject)
+    alone, calls = subject.traced(short[[0] * BATCH], tgt_in)
+    among, other_calls = subject.traced(rows, tgt_in)
+    off = apart(alone[LAST], among[LAST])
+    if off <= subject.tolerance:
+        return
+    axes = [ROW, Axis(5, SRC_LEN, range(5), range(5))]
+    found_pair = first_difference(calls, other_calls, axes, subject.tolerance)
+    if found_pair is not None:
+        index = next(number for number, one in enumerate(other_calls) if one is found_pair[1])
+        if named := attention.of_padding(other_calls, index, [SRC_LEN, 8, 5]):
+            values = {**named.values, "off": number(off)}
+            yield Finding(named.fault, named.text, named.place, values)
+            return
+    text = "padding moves a sentence by {off}: its logits change when it stands beside a longer one"
+    yield Finding("source-padding", text, found_pair[0].place if found_pair else None, {"off": number(off)})
+
+
+def target_padding(subject: Subject) -> Iterator[Finding]:
+    """Padding behind a target changes nothing before it."""
+    if subject.same_length:
+        return
+    src, short = subject.src(), subject.tgt(4, seed=4)
+    alone, calls = subject.traced(src, short)
+    among, other_calls = subject.traced(src, subject.padded(short, TGT_LEN))
+    if (off := apart(alone, among[:, :4])) > subject.tolerance:
+        axes = [Axis(4, TGT_LEN, range(4), range(4))]
+        pair = first_difference(calls, other_calls, axes, subject.tolerance)
+        text = "padding behind a target changes the logits before it by {off}"
+        yield Finding("target-padding", text, pair[0].place if pair else None, {"off": number(off)})
+
+
+def source(subject: Subject) -> Iterator[Finding]:
+    """Every token of the source changes the logits, and so does their order."""
+    src, tgt_in = subject.src(), tgt(subject)
+    logits = subject.output(src, tgt_in)
+    for place in range(src.size(1) - 1):
+        other = src.clone()
+        other[:, place] = torch.where(other[:, place] == 6, 7, 6)
+        off = apart(logits, subject.output(other, tgt_in))
+        if off < 1e-12:
+            text = "token {place} of the source changes no logits (by {off}): the decoder does not read it"
+            yield Finding("source-unread", text, None, {"place": place, "off": number(off)})
+            return
+    other = src.clone()
+    other[:, [0, 1, 2]] = src[:, [2, 0, 1]]
+    if (off := apart(logits, subject.output(other, tgt_in))) < 1e-9:
+        text = "the order of the source does not matter: three tokens that change places change the logits by {off}; positions are missing"
+        yield Finding("order", text, None, {"off": number(off)})
+
+
+def positions(subject: Subject) -> Iterator[Finding]:
+    """A table of sines and cosines has pairs of one rate, and no two rows alike."""
+    for table, place in _tables(subject):
+        half = table.size(1) // 2
+        ways = {
+            "in turn": (table[:, 0 : 2 * half : 2], table[:, 1 : 2 * half : 2]),
+            "in two halves": (table[:, :half], table[:, half : 2 * half]),
+        }
+        off = min(float((sin**2 + cos**2 - 1).abs().max()) for sin, cos in ways.values())
+        if off > 1e-3:
+            text = "sine and cosine of a pair have different rates: sin^2 + cos^2 differs from 1 by {off}"
+            yield Finding("positions-unpaired", text, place, {"off": number(off)})
+            return
+        unit = F.normalize(table[:50], dim=1)
+        alike = float((unit @ unit.T).fill_diagonal_(0.0).max())
+        if alike > 0.9999:
+            text = "two positions have the same vector (alike to {alike}): the rates are too slow"
+            yield Finding("positions-alike", text, place, {"alike": f"{alike:.5f}"})
+            return
+
+
+def _tables(subject: Subject) -> Iterator[tuple[Tensor, Any]]:
+    """Fixed tables whose first row is of zeros and ones: sin 0 and cos 0."""
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    every = [*subject.building, *calls]
+    waves = [call for call in every if call.name in ("sin", "cos")]
+    place = waves[-1].place if waves else None
+    values = [*subject.model.buffers()]
+    values += [one for module in subject.model.modules() for one in vars(module).values() if isinstance(one, Tensor)]
+    values += [call.value for call in calls if call.value is not None]
+    for value in values:
+        table = value.detach().squeeze()
+        if table.dim() == 2 and len(table) >= 3 and table.size(1) >= 4 and table.is_floating_point() and waves:
+            first, ones = table[0], int((table[0] == 1).sum())
+            if bool(((first == 0) | (first == 1)).all()) and 0 < ones < len(first) and float(table.abs().max()) <= 1:
+                if not bool(((table == 0) | (table == 1)).all()):
+                    yield table.double(), place
+                    return
+
+
+def embeddings(subject: Subject) -> Iterator[Finding]:
+    """Words are about as large as the positions that are added to them."""
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    tables = [table for table, _ in _tables(subject)]
+    for call in calls:
+        if call.name != "add" or len(call.inputs) < 2 or not tables:
+            continue
+        one, other = call.inputs[:2]
+        if one.shape[-1:] != other.shape[-1:] or one.dim() < 2 or other.dim() < 2:
+            continue
+        sizes = [float(each.detach().double().std()) for each in (one, other)]
+        rows = other.detach().double().reshape(-1, other.size(-1))
+        if any(table.size(1) == rows.size(1) and len(table) >= 3 and apart(table[:3], rows[:3]) < 1e-4 for table in tables if len(rows) >= 3):
+            ratio = sizes[0] / max(sizes[1], 1e-12)
+            if ratio < 0.3:
+                text = "a word's numbers are {ratio} times as large as a position's: words drown in positions; multiply them by sqrt(d_model)"
+                yield Finding("embedding-scale", text, call.place, {"ratio": number(ratio)})
+            return
+
+
+def attentions(subject: Subject) -> Iterator[Finding]:
+    """Scores know the query; in a Transformer they are scaled by the root of a head's size."""
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    yield from attention.queries(calls)
+    if not is_recurrent(calls):
+        parameters = {id(one) for one in subject.model.parameters()}
+        yield from attention.scale(calls, parameters)
+
+
+def is_recurrent(calls: Sequence[Call]) -> bool:
+    return sum(call.name == "sigmoid" for call in calls) >= TGT_LEN
+
+
+def recurrence(subject: Subject) -> Iterator[Finding]:
+    """An LSTM's cell remembers, and is not its state."""
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    if is_recurrent(calls):
+        yield from cells(calls)
+
+
+def layers(subject: Subject) -> Iterator[Finding]:
+    """Layers have weights of their own, and the optimizer sees them all."""
+    model = subject.model
+    vocabularies = {subject.src_vocab, TGT_VOCAB}
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if not vocabularies & set(parameter.shape):
+            names.setdefault(id(parameter), []).append(name)
+    shared = [each for each in names.values() if len(each) > 1]
+    if shared:
+        text = "layers share weights: {one} and {other} are the same numbers, and so are {count} others"
+        values = {"one": shared[0][0], "other": shared[0][1], "count": len(shared) - 1}
+        yield Finding("layers-shared", text, None, values)
+    counts: dict[str, int] = {}
+    handles = [
+        module.register_forward_hook(lambda *_, name=name: counts.update({name: counts.get(name, 0) + 1}))
+        for name, module in model.named_modules()
+        if name
+    ]
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    for handle in handles:
+        handle.remove()
+    if not shared and not is_recurrent(calls):
+        yield from _used_again(model, counts, calls)
+    own = {id(one) for one in model.parameters()}
+    for call in calls:
+        for one in call.inputs:
+            if isinstance(one, nn.Parameter) and id(one) not in own:
+                text = "a weight of shape {shape} is used and is none of model.parameters(): the optimizer never moves it; a plain list is no nn.ModuleList"
+                yield Finding("weights-unregistered", text, call.place, {"shape": tuple(one.shape)})
+                return
+
+
+def _used_again(model: nn.Module, counts: dict[str, int], calls: Sequence[Call]) -> Iterator[Finding]:
+    """A layer with weights that a pass goes through more than once."""
+    for name, module in model.named_modules():
+        is_layer = sum(1 for _ in module.parameters()) > 4 or isinstance(module, nn.LayerNorm)
+        if is_layer and counts.get(name, 0) > 1 and not isinstance(module, nn.Embedding):
+            text = "{name} is gone through {count} times in one pass: its layers share their weights"
+            yield Finding("layers-shared", text, None, {"name": name, "count": counts[name]})
+            return
+
+
+def norms(subject: Subject) -> Iterator[Finding]:
+    """The vectors that become logits are normalised, and a sublayer's output is added to its input."""
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    normed = [call for call in calls if call.name == "native_layer_norm"]
+    if not normed or is_recurrent(calls):
+        return
+    last = next((call for call in reversed(calls) if call.name in ("mm", "addmm", "bmm") and call.value is not None and call.value.size(-1) == TGT_VOCAB), None)
+    if last is None:
+        return
+    hidden = next(one for one in last.inputs if one.dim() > 1 and one.size(-1) != TGT_VOCAB)
+    size = float(hidden.detach().double().std(dim=-1).mean())
+    if not 0.7 < size < 1.4:
+        text = "the vectors that become logits are not normalised: their numbers have a spread of {size}, and should have 1; the norm stands outside, or is missing at the end of the stack"
+        yield Finding("norm-missing", text, last.place, {"size": number(size)})
+    yield from _residuals(calls, hidden.size(-1))
+
+
+def _residuals(calls: Sequence[Call], d_model: int) -> Iterator[Finding]:
+    """Every attention is followed by a sum of its output and its input, before the next attention."""
+    softmaxes = attention.softmaxes(calls)
+    if not softmaxes:
+        return
+    ends = [*softmaxes[1:], len(calls)]
+    for start, end in zip(softmaxes, ends, strict=True):
+        sums = [
+            call
+            for call in calls[start:end]
+            if call.name == "add" and len(call.inputs) > 1 and call.inputs[0].shape == call.inputs[1].shape and call.inputs[0].size(-1) == d_model
+        ]
+        if not sums:
+            text = "a residual connection is missing: what attention gives is never added to what it has read ({count} sums follow it)"
+            yield Finding("residual-missing", text, calls[start].place, {"count": 0})
+            return
+
+
+def gradients(subject: Subject) -> Iterator[Finding]:
+    """Every matrix gets a gradient."""
+    src, tgt_in, tgt_out = lesson(subject)
+    with Recorder(subject.path.resolve().parent) as recorder:
+        value = mean_loss(subject, subject.logits(src, tgt_in), tgt_out)
+        value.backward()
+    missing = [
+        name for name, one in subject.model.named_parameters() if one.requires_grad and (one.grad is None or (one.dim() > 1 and not bool(one.grad.any())))
+    ]
+    total = sum(1 for _ in subject.model.parameters())
+    subject.model.zero_grad()
+    if missing:
+        cut = next((call.place for call in recorder.calls if call.name in ("detach", "alias") and call.stack and call.name == "detach"), None)
+        text = "no gradient reaches {name} ({count} of {total} weights): it is not used, or the way to it is cut (detach, .data, no_grad)"
+        yield Finding("no-gradient", text, cut, {"name": missing[0], "count": len(missing), "total": total})
+
+
+def learning(subject: Subject) -> Iterator[Finding]:
+    """A pair of sentences is learnt by heart."""
+    src, tgt_in, tgt_out = lesson(subject)
+    before = {name: one.detach().clone() for name, one in subject.model.state_dict().items()}
+    own = loss_of(subject)
+    optimizer = torch.optim.Adam(subject.model.parameters(), lr=2e-3)
+    values: list[float] = []
+    for _ in range(60):
+        logits = subject.logits(src, tgt_in)
+        with of_type(subject.dtype):
+            loss = own(logits, tgt_out).mean() if own else mean_loss(subject, logits, tgt_out)
+        values.append(float(mean_loss(subject, logits.detach(), tgt_out)))
+        if not loss.requires_grad or values[-1] < 0.3 * values[0]:
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    subject.model.load_state_dict(before)
+    if values[-1] > 0.6 * values[0]:
+        text = "it does not learn {count} pairs by heart: in {steps} steps the loss goes from {first} to {last}"
+        values_shown = {"count": len(src), "steps": len(values), "first": number(values[0]), "last": number(values[-1])}
+        yield Finding("does-not-learn", text, None, values_shown)
+
+
+def mean_loss(subject: Subject, logits: Tensor, tgt_out: Tensor) -> Tensor:
+    """Cross-entropy of real tokens, of logits or of probabilities."""
+    if float(logits.detach().min()) >= 0 and float((logits.detach().sum(dim=-1) - 1).abs().max()) < 1e-4:
+        return F.nll_loss(logits.clamp(min=1e-9).log().transpose(1, 2), tgt_out)
+    return F.cross_entropy(logits.transpose(1, 2), tgt_out)
+
+
+def lesson(subject: Subject) -> tuple[Tensor, Tensor, Tensor]:
+    """(src, tgt_in, tgt_out) of three pairs without padding."""
+    tgt_in = tgt(subject)
+    end = torch.full((BATCH, 1), subject.specials["eos"])
+    return subject.src(), tgt_in, torch.cat([tgt_in[:, 1:], end], dim=1)
+
+
+def tgt(subject: Subject, seed: int = 2) -> Tensor:
+    return subject.tgt(SRC_LEN if subject.same_length else TGT_LEN, seed=seed)
+
+
+def _first(output: Any) -> Tensor:
+    return next(one for one in (output if isinstance(output, tuple | list) else [output]) if isinstance(one, Tensor) and one.dim() == 3)
+
+
+# -- the learner's other functions -------------------------------------------------------------------------------------
+
+
+def shifted(subject: Subject) -> Iterator[Finding]:
+    """`shift(ids)`: what is read is what must be said, one position later."""
+    function = subject.space.get("shift")
+    if not callable(function):
+        return
+    ids, (bos, eos) = [5, 9, 7], (subject.specials["bos"], subject.specials["eos"])
+    try:
+        one, other = function(list(ids))
+        tgt_in, tgt_out = list(map(int, one)), list(map(int, other))
+    except Exception:
+        return
+    if (tgt_in, tgt_out) != ([bos, *ids], [*ids, eos]):
+        text = "shift({ids}) gives {tgt_in} and {tgt_out}: the decoder should read {bos} before them, and say {eos} after them"
+        yield Finding("shift", text, None, {"ids": ids, "tgt_in": tgt_in, "tgt_out": tgt_out, "bos": bos, "eos": eos})
+
+
+def translations(subject: Subject) -> Iterator[Finding]:
+    """A translation is made of the source alone, a token at a time, from <s> on."""
+    for name, function in list(subject.space.items()):
+        if callable(function) and not isinstance(function, type) and re.match(r"(greedy|translate|evaluate|bleu|test_bleu|compute_bleu|beam)", name):
+            yield from _translation(subject, name, function)
+
+
+def _translation(subject: Subject, name: str, function: Callable[..., Any]) -> Iterator[Finding]:
+    from inspect import Parameter, signature
+
+    src, reference = subject.src(6, rows=1), subject.tgt(6, rows=1, seed=12)
+    words = reference[0, 1:].tolist()
+    turned = (lambda ids: ids.T) if subject.time_first else (lambda ids: ids)
+    ended = torch.cat([reference, torch.tensor([[subject.specials["eos"]]])], dim=1)
+    batch = [(src[0, :-1].tolist(), words)]
+    values = {
+        r"^(model|net)$": subject.model, r"src|source": turned(src), r"tgt|trg|target|reference": turned(ended),
+        r"pairs|batch|data|corpus": batch, r"max": 8, r"beam": 2,
+    }  # fmt: skip
+    arguments = {}
+    for one in signature(function).parameters.values():
+        value = next((value for pattern, value in values.items() if re.search(pattern, one.name.lower())), None)
+        if value is None and one.default is Parameter.empty:
+            return
+        if value is not None:
+            arguments[one.name] = value
+    try:
+        with torch.no_grad(), of_type(subject.dtype), Recorder(subject.path.resolve().parent) as recorder:
+            result = function(**arguments)
+    except Exception:
+        return
+    finally:
+        subject.model.eval()
+    for call in recorder.calls:
+        if call.name == "embedding" and _holds(call.inputs[-1], words):
+            frames = [frame for frame in call.stack if frame[2] == name]
+            text = "{name} hands the reference to the decoder, {count} tokens at once: its output is the argmax of teacher forcing, and no translation"
+            place = frames[0][:2] if frames else call.place
+            yield Finding("teacher-forced", text, place, {"name": name, "count": len(words) + 1})
+            return
+    if name.startswith(("greedy", "translate")) and "beam" not in str(arguments):
+        yield from _differs_from_greedy(subject, name, src, result)
+
+
+def _holds(ids: Tensor, words: list[int]) -> bool:
+    """True if these ids have the words in a row, along one dimension or the other."""
+    if ids.is_floating_point() or ids.dim() > 2 or ids.numel() < len(words):
+        return False
+    rows = [ids.flatten().tolist()] if ids.dim() < 2 else [*ids.tolist(), *ids.T.tolist()]
+    return any(row[start : start + len(words)] == words for row in rows for start in range(len(row) - len(words) + 1))
+
+
+def _differs_from_greedy(subject: Subject, name: str, src: Tensor, result: Any) -> Iterator[Finding]:
+    bos, eos = subject.specials["bos"], subject.specials["eos"]
+    try:
+        ids = [int(one) for one in torch.as_tensor(result).flatten()]
+    except (TypeError, ValueError, RuntimeError):
+        return
+    ids = ids[1:] if ids[:1] == [bos] else ids
+    ids = ids[: ids.index(eos)] if eos in ids else ids
+    expected = [bos]
+    for _ in range(len(ids)):
+        expected.append(int(subject.output(src, torch.tensor([expected]))[0, -1].argmax()))
+    if ids and expected[1:] != ids:
+        same = next(place for place, (one, other) in enumerate(zip(ids, expected[1:], strict=True)) if one != other)
+        text = "{name} says {ids}, and the model's most probable tokens one after the other are {expected}: they part at token {same}"
+        yield Finding("greedy", text, None, {"name": name, "ids": ids, "expected": expected[1:], "same": same})
+
+
+CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+    numbers, evaluation, calls_apart, rows_apart, future, past, source_padding, target_padding, source, positions, embeddings,
+    attentions, recurrence, layers, norms, losses, gradients, learning, shifted, translations,
+)  # fmt: skip
+"""In the order in which they are asked."""
