@@ -11,10 +11,14 @@ from dragoman.learn.audit import audit
 
 FOLDER = Path(__file__).parents[1] / "audit"
 FAULTS: dict[str, list[dict[str, Any]]] = yaml.safe_load((FOLDER / "faults.yaml").read_text(encoding="utf-8"))
+REPORTS = FAULTS.pop("reports")
 PLANTED = [
-    pytest.param(style, one, id=f"{style}-{number}-{one['fault']}")
-    for style, several in FAULTS.items()
-    for number, one in enumerate(several, start=1)
+    *(
+        pytest.param(style, one, id=f"{style}-{number}-{one['fault']}")
+        for style, several in FAULTS.items()
+        for number, one in enumerate(several, start=1)
+    ),
+    *(pytest.param(one["style"], one, id=one["report"].replace("/", "-")) for one in REPORTS),
 ]
 
 

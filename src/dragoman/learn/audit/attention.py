@@ -1,7 +1,7 @@
 """The audit of attention: scores, their scale, masks and softmax, as they stand in the record of a run."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -176,7 +176,12 @@ def _line_of_sum(calls: Sequence[Call], softmax: int) -> Any:
     assert scores is not None
     sizes = set(scores.shape) - {1}
     for call in reversed(calls[:softmax]):
-        if call.name == "add" and call.value is not None and sizes <= set(call.value.shape) and call.value.numel() > scores.numel():
+        if (
+            call.name == "add"
+            and call.value is not None
+            and sizes <= set(call.value.shape)
+            and call.value.numel() > scores.numel()
+        ):
             return call.place
     return calls[softmax].place
 
@@ -190,16 +195,21 @@ def of_padding(calls: Sequence[Call], index: int, lengths: Sequence[int]) -> Fin
     if not earlier or index - earlier[-1] > 12:
         return None
     softmax = calls[earlier[-1]]
-    if wrong := wrong_axis(softmax):
+    if wrong := wrong_axis(softmax, [max(lengths)]):
         return wrong
     assert softmax.before is not None
     scores = softmax.before.movedim(axis_of(softmax), -1)
     if scores.dim() < 2 or scores.size(-1) != max(lengths):
         return None
-    place = _line_of_mask(calls, earlier[-1])
+    mask = _mask_of(calls, earlier[-1])
+    place = mask.place if mask else softmax.place
     rows = scores.flatten(0, -3) if scores.dim() > 2 else scores[:, None]  # (batch and heads, queries, keys)
     hidden = (rows <= HIDDEN).sum(dim=-1)[:, 0].tolist()  # of the first query
     expected = [max(lengths) - length for length in lengths]
+    shortest = min(lengths)
+    if any(bool((one[:shortest] <= HIDDEN).all()) and not bool((one <= HIDDEN).all()) for one in rows[:, 0]):
+        text = "the mask is read the wrong way round: it hides the {real} real tokens and shows {pads} of padding; True is hidden for nn.MultiheadAttention's masks"
+        return Finding("mask-inverted", text, place, {"real": shortest, "pads": max(lengths) - shortest})
     heads = len(rows) // len(lengths)
     if any(hidden) and hidden in ([one for one in expected for _ in range(heads)], expected * heads):
         text = (
@@ -208,7 +218,7 @@ def of_padding(calls: Sequence[Call], index: int, lengths: Sequence[int]) -> Fin
         )
         values = {"hidden": ", ".join(map(str, hidden[:6])), "lengths": ", ".join(map(str, lengths))}
         return Finding("heads-order", text, place, values)
-    return _unhidden(rows, lengths, place)
+    return _unhidden(rows, lengths, place) if mask else None
 
 
 def _unhidden(rows: Tensor, lengths: Sequence[int], place: Any) -> Finding | None:
@@ -228,28 +238,31 @@ def _unhidden(rows: Tensor, lengths: Sequence[int], place: Any) -> Finding | Non
     return None
 
 
-def wrong_axis(softmax: Call) -> Finding | None:
-    """A softmax that does not go over the keys, the last dimension of scores."""
+def wrong_axis(softmax: Call, keys: Collection[int]) -> Finding | None:
+    """A softmax that does not go over the keys, where the last dimension of scores is theirs."""
     assert softmax.value is not None
-    if axis_of(softmax) == softmax.value.dim() - 1 or softmax.value.size(-1) == 1:
+    if axis_of(softmax) == softmax.value.dim() - 1 or softmax.value.size(-1) not in keys:
         return None
     sums = softmax.value.sum(dim=-1)
     if float((sums - 1).abs().max()) < 1e-4:
         return None
-    text = "the softmax goes over dimension {dim}, and should go over the keys: a query's weights sum to {low} to {high}"
+    text = (
+        "the softmax goes over dimension {dim}, and should go over the keys: a query's weights sum to {low} to {high}"
+    )
     values = {"dim": axis_of(softmax), "low": number(float(sums.min())), "high": number(float(sums.max()))}
     return Finding("softmax-axis", text, softmax.place, values)
 
 
-def _line_of_mask(calls: Sequence[Call], softmax: int) -> Any:
-    """The line that made the softmax's input hide something, or the softmax's."""
+def _mask_of(calls: Sequence[Call], softmax: int) -> Call | None:
+    """The call that hides some of a softmax's input; None: nothing does."""
     flow = Flow(calls)
     tensor, before = calls[softmax].inputs[0], softmax
     while (index := flow.maker(tensor, before)) is not None:
         call = calls[index]
-        if call.name in ("masked_fill", "where", "index_put", "add", "mul", "copy"):
-            return call.place
-        if call.name not in SAME:
+        is_product = call.name == "mul" and all(one.numel() > 1 for one in call.inputs) and len(call.inputs) > 1
+        if call.name in ("masked_fill", "where", "index_put", "add", "copy") or is_product:
+            return call
+        if call.name not in SAME | {"mul", "div"}:
             break
         tensor, before = call.inputs[0], index
-    return calls[softmax].place
+    return None

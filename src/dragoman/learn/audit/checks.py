@@ -4,6 +4,7 @@ Each check yields the faults that it finds. Most need nothing but the model as a
 something, the record of the run (`trace.py`) says where it begins.
 """
 
+import linecache
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from dragoman.learn.audit import attention
 from dragoman.learn.audit.finding import Finding, number
 from dragoman.learn.audit.losses import loss_of, losses
 from dragoman.learn.audit.recurrent import cells
-from dragoman.learn.audit.subject import BATCH, SRC_LEN, TGT_LEN, TGT_VOCAB, Subject, of_type
+from dragoman.learn.audit.subject import BATCH, SRC_LEN, TGT_LEN, TGT_VOCAB, Subject, of_type, plain_operations
 from dragoman.learn.audit.trace import Axis, Call, Recorder, apart, first_difference, first_leak
 
 LAST = [BATCH - 1]
@@ -37,19 +38,32 @@ def numbers(subject: Subject) -> Iterator[Finding]:
             return
 
 
+def registered(subject: Subject) -> Iterator[Finding]:
+    """The optimizer sees all weights."""
+    model = subject.model
+    _, calls = subject.traced(subject.src(), tgt(subject))
+    own = {id(one) for one in model.parameters()}
+    for call in calls:
+        for one in call.inputs:
+            if isinstance(one, nn.Parameter) and id(one) not in own:
+                text = "a weight of shape {shape} is used and is none of model.parameters(): the optimizer never moves it; a plain list is no nn.ModuleList"
+                yield Finding("weights-unregistered", text, call.place, {"shape": tuple(one.shape)})
+                return
+
+
 def evaluation(subject: Subject) -> Iterator[Finding]:
     """In evaluation the same input gives the same logits."""
     src, tgt_in = subject.src(), tgt(subject)
     with torch.no_grad(), of_type(subject.dtype):
         runs = []
-        for seed in (1, 2):
+        for seed in (1, 2, 1):
             torch.manual_seed(seed)
-            with Recorder(subject.path.resolve().parent) as recorder:
+            with plain_operations(), Recorder(subject.path.resolve().parent) as recorder:
                 output = subject.call(src.T, tgt_in.T) if subject.time_first else subject.call(src, tgt_in)
             runs.append((output, recorder.calls))
-    one, other = (_first(output) for output, _ in runs)
+    one, other, again = (_first(output) for output, _ in runs)
     off = apart(one, other)
-    if off > subject.tolerance:
+    if off > subject.tolerance and apart(one, again) <= subject.tolerance:  # else a state is kept between calls
         call = first_difference(runs[0][1], runs[1][1], [], subject.tolerance)
         text = "the same input gives other logits each time in evaluation (they differ by {off}): dropout is on"
         drops = {"bernoulli", "native_dropout", "rand", "rand_like"}
@@ -76,21 +90,38 @@ def rows_apart(subject: Subject) -> Iterator[Finding]:
     (one, calls), (other, other_calls) = subject.traced(src, tgt_in), subject.traced(other_src, other_tgt)
     if (off := apart(one[LAST], other[LAST])) > subject.tolerance:
         call = first_difference(calls, other_calls, [ROW], subject.tolerance)
+        if (
+            call
+            and call[0].name in attention.SOFTMAXES
+            and (wrong := attention.wrong_axis(call[0], (SRC_LEN, TGT_LEN)))
+        ):
+            yield wrong
+            return
         text = "a sentence's logits change by {off} with the other sentences of its batch, all of one length: rows are mixed, as where batch and time are swapped"
         yield Finding("rows-mixed", text, call[0].place if call else None, {"off": number(off)})
         return
     same = subject.output(src[LAST * BATCH], tgt_in[LAST * BATCH])
     if (off := apart(same[0], same[-1])) > subject.tolerance:
-        text = "a sentence has other logits in another row of the batch (by {off}): positions are counted along the batch"
+        text = (
+            "a sentence has other logits in another row of the batch (by {off}): positions are counted along the batch"
+        )
         calls = subject.traced(src[LAST * BATCH], tgt_in[LAST * BATCH])[1]
-        call = next((one for one in calls if _rows_differ(one.value, subject.tolerance)), None)
+        call = next((one for one in calls if _rows_differ(one.value, subject)), None)
         yield Finding("row-counts", text, call.place if call else None, {"off": number(off)})
 
 
-def _rows_differ(value: Tensor | None, tolerance: float) -> bool:
-    if value is None or not value.is_floating_point() or value.dim() < 2 or value.size(0) != BATCH:
+def _rows_differ(value: Tensor | None, subject: Subject) -> bool:
+    """True for vectors of all positions that differ between the first and the last sentence."""
+    dim = 1 if subject.time_first else 0
+    if (
+        value is None
+        or not value.is_floating_point()
+        or value.dim() != 3
+        or value.size(dim) != BATCH
+        or value.size(1 - dim) == 1
+    ):
         return False
-    return apart(value[0], value[-1]) > tolerance
+    return apart(value.select(dim, 0), value.select(dim, -1)) > subject.tolerance
 
 
 def future(subject: Subject) -> Iterator[Finding]:
@@ -104,14 +135,16 @@ def future(subject: Subject) -> Iterator[Finding]:
         changed, other_calls = subject.traced(src, other)
         off = apart(logits[:, :place], changed[:, :place])
         if off > subject.tolerance:
-            text = "position {first} sees token {place} of the target, which is still to come: its logits change by {off}"
+            text = (
+                "position {first} sees token {place} of the target, which is still to come: its logits change by {off}"
+            )
             first = int((logits - changed)[:, :place].abs().amax(dim=(0, 2)).gt(subject.tolerance).nonzero()[0])
             call = first_leak(calls, other_calls, length, place, subject.tolerance)
             named = None
             if call is not None:
                 index = next(number for number, one in enumerate(calls) if one is call)
                 earlier = [one for one in attention.softmaxes(calls) if one <= index]
-                named = attention.wrong_axis(calls[earlier[-1]]) if earlier else None
+                named = attention.wrong_axis(calls[earlier[-1]], [length]) if earlier else None
             values = {"first": first, "place": place, "off": number(off)}
             yield named or Finding("future", text, call.place if call else None, values)
             return
@@ -237,11 +270,15 @@ def embeddings(subject: Subject) -> Iterator[Finding]:
         one, other = call.inputs[:2]
         if one.shape[-1:] != other.shape[-1:] or one.dim() < 2 or other.dim() < 2:
             continue
-        sizes = [float(each.detach().double().std()) for each in (one, other)]
+        sizes = [float(each.detach().double().square().mean().sqrt()) for each in (one, other)]
         rows = other.detach().double().reshape(-1, other.size(-1))
-        if any(table.size(1) == rows.size(1) and len(table) >= 3 and apart(table[:3], rows[:3]) < 1e-4 for table in tables if len(rows) >= 3):
+        if any(
+            table.size(1) == rows.size(1) and len(table) >= 3 and apart(table[:3], rows[:3]) < 1e-4
+            for table in tables
+            if len(rows) >= 3
+        ):
             ratio = sizes[0] / max(sizes[1], 1e-12)
-            if ratio < 0.3:
+            if ratio < 0.36:
                 text = "a word's numbers are {ratio} times as large as a position's: words drown in positions; multiply them by sqrt(d_model)"
                 yield Finding("embedding-scale", text, call.place, {"ratio": number(ratio)})
             return
@@ -291,13 +328,6 @@ def layers(subject: Subject) -> Iterator[Finding]:
         handle.remove()
     if not shared and not is_recurrent(calls):
         yield from _used_again(model, counts, calls)
-    own = {id(one) for one in model.parameters()}
-    for call in calls:
-        for one in call.inputs:
-            if isinstance(one, nn.Parameter) and id(one) not in own:
-                text = "a weight of shape {shape} is used and is none of model.parameters(): the optimizer never moves it; a plain list is no nn.ModuleList"
-                yield Finding("weights-unregistered", text, call.place, {"shape": tuple(one.shape)})
-                return
 
 
 def _used_again(model: nn.Module, counts: dict[str, int], calls: Sequence[Call]) -> Iterator[Finding]:
@@ -316,7 +346,14 @@ def norms(subject: Subject) -> Iterator[Finding]:
     normed = [call for call in calls if call.name == "native_layer_norm"]
     if not normed or is_recurrent(calls):
         return
-    last = next((call for call in reversed(calls) if call.name in ("mm", "addmm", "bmm") and call.value is not None and call.value.size(-1) == TGT_VOCAB), None)
+    last = next(
+        (
+            call
+            for call in reversed(calls)
+            if call.name in ("mm", "addmm", "bmm") and call.value is not None and call.value.size(-1) == TGT_VOCAB
+        ),
+        None,
+    )
     if last is None:
         return
     hidden = next(one for one in last.inputs if one.dim() > 1 and one.size(-1) != TGT_VOCAB)
@@ -337,7 +374,10 @@ def _residuals(calls: Sequence[Call], d_model: int) -> Iterator[Finding]:
         sums = [
             call
             for call in calls[start:end]
-            if call.name == "add" and len(call.inputs) > 1 and call.inputs[0].shape == call.inputs[1].shape and call.inputs[0].size(-1) == d_model
+            if call.name == "add"
+            and len(call.inputs) > 1
+            and call.inputs[0].shape == call.inputs[1].shape
+            and call.inputs[0].size(-1) == d_model
         ]
         if not sums:
             text = "a residual connection is missing: what attention gives is never added to what it has read ({count} sums follow it)"
@@ -352,14 +392,21 @@ def gradients(subject: Subject) -> Iterator[Finding]:
         value = mean_loss(subject, subject.logits(src, tgt_in), tgt_out)
         value.backward()
     missing = [
-        name for name, one in subject.model.named_parameters() if one.requires_grad and (one.grad is None or (one.dim() > 1 and not bool(one.grad.any())))
+        name
+        for name, one in subject.model.named_parameters()
+        if one.requires_grad and (one.grad is None or (one.dim() > 1 and not bool(one.grad.any())))
     ]
     total = sum(1 for _ in subject.model.parameters())
     subject.model.zero_grad()
     if missing:
-        cut = next((call.place for call in recorder.calls if call.name in ("detach", "alias") and call.stack and call.name == "detach"), None)
+        cut = next((call.place for call in recorder.calls if call.name == "detach" and _is_cut(call)), None)
         text = "no gradient reaches {name} ({count} of {total} weights): it is not used, or the way to it is cut (detach, .data, no_grad)"
         yield Finding("no-gradient", text, cut, {"name": missing[0], "count": len(missing), "total": total})
+
+
+def _is_cut(call: Call) -> bool:
+    """True where the learner's line says so; softmax and others detach what they keep for the way back."""
+    return call.place is not None and bool(re.search(r"detach|\.data|no_grad|item\(", linecache.getline(*call.place)))
 
 
 def learning(subject: Subject) -> Iterator[Finding]:
@@ -405,7 +452,11 @@ def tgt(subject: Subject, seed: int = 2) -> Tensor:
 
 
 def _first(output: Any) -> Tensor:
-    return next(one for one in (output if isinstance(output, tuple | list) else [output]) if isinstance(one, Tensor) and one.dim() == 3)
+    return next(
+        one
+        for one in (output if isinstance(output, tuple | list) else [output])
+        if isinstance(one, Tensor) and one.dim() == 3
+    )
 
 
 # -- the learner's other functions -------------------------------------------------------------------------------------
@@ -430,7 +481,11 @@ def shifted(subject: Subject) -> Iterator[Finding]:
 def translations(subject: Subject) -> Iterator[Finding]:
     """A translation is made of the source alone, a token at a time, from <s> on."""
     for name, function in list(subject.space.items()):
-        if callable(function) and not isinstance(function, type) and re.match(r"(greedy|translate|evaluate|bleu|test_bleu|compute_bleu|beam)", name):
+        if (
+            callable(function)
+            and not isinstance(function, type)
+            and re.match(r"(greedy|translate|evaluate|bleu|test_bleu|compute_bleu|beam)", name)
+        ):
             yield from _translation(subject, name, function)
 
 
@@ -486,7 +541,7 @@ def _differs_from_greedy(subject: Subject, name: str, src: Tensor, result: Any) 
     except (TypeError, ValueError, RuntimeError):
         return
     ids = ids[1:] if ids[:1] == [bos] else ids
-    ids = ids[: ids.index(eos)] if eos in ids else ids
+    ids = ids[: ids.index(eos, 1)] if eos in ids[1:] else ids
     expected = [bos]
     for _ in range(len(ids)):
         expected.append(int(subject.output(src, torch.tensor([expected]))[0, -1].argmax()))
@@ -497,7 +552,7 @@ def _differs_from_greedy(subject: Subject, name: str, src: Tensor, result: Any) 
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    numbers, evaluation, calls_apart, rows_apart, future, past, source_padding, target_padding, source, positions, embeddings,
+    registered, numbers, evaluation, calls_apart, rows_apart, future, past, source_padding, target_padding, source, positions, embeddings,
     attentions, recurrence, layers, norms, losses, gradients, learning, shifted, translations,
 )  # fmt: skip
 """In the order in which they are asked."""

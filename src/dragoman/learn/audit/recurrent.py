@@ -48,7 +48,11 @@ def cells(calls: Sequence[Call]) -> Iterator[Finding]:
 def _parts(calls: Sequence[Call], gates: set[int]) -> Iterator[Tensor]:
     """Slices of what a sigmoid gave for all gates at once."""
     for call in calls:
-        if call.name in ("split", "chunk", "slice", "unbind", "select", "view") and call.inputs and id(call.inputs[0]) in gates:
+        if (
+            call.name in ("split", "chunk", "slice", "unbind", "select", "view")
+            and call.inputs
+            and id(call.inputs[0]) in gates
+        ):
             results = call.result if isinstance(call.result, list | tuple) else (call.result,)
             for one in results:
                 gates.add(id(one))
@@ -58,7 +62,10 @@ def _parts(calls: Sequence[Call], gates: set[int]) -> Iterator[Tensor]:
 def _is_sum_of_products(cell: Tensor, calls: Sequence[Call]) -> bool:
     """True for f * c + i * g; a GRU's tanh has another input."""
     return any(
-        call.name in ("add", "addcmul") and call.value is not None and call.value.shape == cell.shape and call.value.equal(cell)
+        call.name in ("add", "addcmul")
+        and call.value is not None
+        and call.value.shape == cell.shape
+        and call.value.equal(cell)
         for call in calls
     )
 

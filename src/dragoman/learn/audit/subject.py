@@ -2,11 +2,10 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -93,7 +92,7 @@ class Subject:
         """The logits, (batch, tgt_len, vocab), of ids (batch, length)."""
         if self.is_behind:
             tgt_in = torch.cat([tgt_in, tgt_in[:, -1:]], dim=1)
-        with of_type(self.dtype):
+        with of_type(self.dtype), plain_operations():
             torch.manual_seed(0)
             output = self.call(src.T, tgt_in.T) if self.time_first else self.call(src, tgt_in)
         logits = first_logits(output)
@@ -108,7 +107,7 @@ class Subject:
     @torch.no_grad()
     def traced(self, src: Tensor, tgt_in: Tensor) -> tuple[Tensor, list[Call]]:
         """The logits, and the record of the run."""
-        with plain_operations(), Recorder(self.path.resolve().parent) as recorder:
+        with Recorder(self.path.resolve().parent) as recorder:
             logits = self.logits(src, tgt_in)
         return logits.detach().clone(), recorder.calls
 
@@ -287,10 +286,10 @@ def _ways(subject: Subject) -> Iterator[Callable[[Tensor, Tensor], Any]]:
     def lengths(src: Tensor) -> Tensor:
         return (src != pad).sum(dim=0 if subject.time_first else 1)
 
-    parameters = [
-        one for one in inspect.signature(model.forward).parameters.values() if one.kind != one.VAR_KEYWORD
+    parameters = [one for one in inspect.signature(model.forward).parameters.values() if one.kind != one.VAR_KEYWORD]
+    roles = [
+        next((role for role, names in ROLES.items() if re.search(names, one.name.lower())), "") for one in parameters
     ]
-    roles = [next((role for role, names in ROLES.items() if re.search(names, one.name.lower())), "") for one in parameters]
     if roles.count("src") == 1 and roles.count("tgt") == 1:
         taken = [
             (one.name, role)
@@ -308,4 +307,3 @@ def _ways(subject: Subject) -> Iterator[Callable[[Tensor, Tensor], Any]]:
     yield lambda src, tgt_in: model(src, tgt_in)
     yield lambda src, tgt_in: model(src, lengths(src), tgt_in)
     yield lambda src, tgt_in: model(src, tgt_in, lengths(src))
-

@@ -7,7 +7,7 @@ comes as the same few operations.
 import itertools
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,14 +143,16 @@ def apart(one: Tensor, other: Tensor) -> float:
 
 
 def pairs(calls: Sequence[Call], others: Sequence[Call]) -> Iterator[tuple[Call, Call]]:
-    """The same calls of two runs: those of one line and name, in their order."""
+    """The same calls of two runs: those of one line and name, in their order. Left out is a loop over positions, which
+    goes on longer in one of the runs."""
     of_line = defaultdict(list)
     for call in others:
         of_line[call.place, call.name].append(call)
+    sizes = Counter((call.place, call.name) for call in calls)
     counts: dict[Any, int] = defaultdict(int)
     for call in calls:
         key = call.place, call.name
-        if counts[key] < len(of_line[key]):
+        if sizes[key] == len(of_line[key]):
             yield call, of_line[key][counts[key]]
         counts[key] += 1
 
