@@ -118,6 +118,33 @@ def _check_own(number: int) -> int:
     return left
 
 
+@app.command()
+def audit(
+    module: Annotated[Path, typer.Argument(help="Your Transformer or LSTM.", show_default=False)],
+    adapter: Annotated[
+        Path | None, typer.Option("--adapter", help="A file that says how your model is called.", show_default=False)
+    ] = None,
+    template: Annotated[bool, typer.Option("--template", help="Write such a file, to be filled in.")] = False,
+    lang: Annotated[str, typer.Option("--lang", help="The language of the sentences: en or zh.")] = "en",
+) -> None:
+    """Test your own Transformer or LSTM: each fault in one sentence, with a number that was measured, and the line.
+
+    Example: dragoman learn audit mini_transformer.py
+    """
+    from dragoman.learn import audit as auditing  # it loads what only this command needs
+
+    use_language(lang)
+    if template:
+        typer.echo(auditing.write_template(module))
+        return
+    findings = limited(auditing.audit, str(module), str(adapter or ""), seconds=auditing.SECONDS)
+    for finding in findings:
+        typer.echo(finding)
+    if findings:
+        raise typer.Exit(1)
+    typer.echo(translated("no fault is there to be seen: {count} checks").format(count=len(auditing.CHECKS)))
+
+
 @app.command("mini")
 def compare_mini(
     seconds: Annotated[float, typer.Option("--seconds", help="The time that your model trains.", min=1.0)] = 60.0,

@@ -34,8 +34,7 @@ def _findings(subject: Subject) -> list[Finding]:
         try:
             findings += check(subject)
         except Exception as error:
-            text = "the check `{name}` stopped: {reason}"
-            findings.append(Finding("stopped", text, None, {"name": check.__name__, "reason": reason(error)}))
+            findings.append(Finding("stopped", None, {"name": check.__name__, "reason": reason(error)}))
         if findings and findings[-1].fault in ONLY_CAUSE:
             break
     return findings

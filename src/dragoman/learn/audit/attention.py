@@ -14,8 +14,9 @@ from dragoman.learn.audit.trace import SOFTMAXES, Call
 HIDDEN = -1e3
 """Scores below it have no share of a softmax."""
 SAME = {
-    "view", "unsafe_view", "reshape", "reshape_alias", "transpose", "permute", "unsqueeze", "squeeze", "expand", "clone", "to_copy",
-    "alias", "slice", "select", "t", "detach", "contiguous", "split", "chunk", "unbind", "split_with_sizes",
+    "view", "unsafe_view", "reshape", "reshape_alias", "transpose", "permute", "unsqueeze", "squeeze", "expand",
+    "clone", "to_copy", "alias", "slice", "select", "t", "detach", "contiguous", "split", "chunk", "unbind",
+    "split_with_sizes",
 }  # fmt: skip
 """Operations that only look at numbers in another way."""
 MASKING = {"masked_fill", "add", "sub", "where", "index_put", "copy", "clamp", "maximum"}
@@ -120,12 +121,8 @@ def scale(calls: Sequence[Call], parameters: set[int]) -> Iterator[Finding]:
             expected = d_head**-0.5
             if d_head > 1 and abs(factor / expected - 1) > 0.02:
                 places.add(call.place)
-                text = (
-                    "attention's scores are q . k times {factor}, and should be times 1/sqrt({d_head}) = {expected}: one "
-                    "head has {d_head} features"
-                )
                 values = {"factor": number(factor), "d_head": d_head, "expected": number(expected)}
-                yield Finding("scale", text, _line_of_scaling(calls, flow, index, product), values)
+                yield Finding("scale", _line_of_scaling(calls, flow, index, product), values)
 
 
 def _line_of_scaling(calls: Sequence[Call], flow: Flow, softmax: int, product: int) -> Any:
@@ -156,11 +153,7 @@ def queries(calls: Sequence[Call]) -> Iterator[Finding]:
             others = [(scores, first) for _, scores in members[1:]]
         spread = max((_spread(one, other) for one, other in others), default=1.0)
         if spread < 1e-6:
-            text = (
-                "every query looks at the same places: between two queries the scores differ by {spread} at most beside a "
-                "constant; v . (W q + U k) without tanh is such a score"
-            )
-            yield Finding("queries", text, _line_of_sum(calls, index), {"spread": number(spread)})
+            yield Finding("queries", _line_of_sum(calls, index), {"spread": number(spread)})
 
 
 def _spread(one: Tensor, other: Tensor) -> float:
@@ -208,16 +201,11 @@ def of_padding(calls: Sequence[Call], index: int, lengths: Sequence[int]) -> Fin
     expected = [max(lengths) - length for length in lengths]
     shortest = min(lengths)
     if any(bool((one[:shortest] <= HIDDEN).all()) and not bool((one <= HIDDEN).all()) for one in rows[:, 0]):
-        text = "the mask is read the wrong way round: it hides the {real} real tokens and shows {pads} of padding; True is hidden for nn.MultiheadAttention's masks"
-        return Finding("mask-inverted", text, place, {"real": shortest, "pads": max(lengths) - shortest})
+        return Finding("mask-inverted", place, {"real": shortest, "pads": max(lengths) - shortest})
     heads = len(rows) // len(lengths)
     if any(hidden) and hidden in ([one for one in expected for _ in range(heads)], expected * heads):
-        text = (
-            "the mask hides other sentences' padding: it has sentences and heads in another order than the scores; its first "
-            "rows hide {hidden} keys, for sentences of {lengths} tokens"
-        )
         values = {"hidden": ", ".join(map(str, hidden[:6])), "lengths": ", ".join(map(str, lengths))}
-        return Finding("heads-order", text, place, values)
+        return Finding("heads-order", place, values)
     return _unhidden(rows, lengths, place) if mask else None
 
 
@@ -227,14 +215,12 @@ def _unhidden(rows: Tensor, lengths: Sequence[int], place: Any) -> Finding | Non
     keys, queries = rows[:, 0, shortest:], rows[:, shortest:, 0] if rows.size(1) == max(lengths) else rows[:, :0, 0]
     for one in keys:
         if bool((one == one[0]).all()) and float(one[0].abs()) < 50:
-            text = "hidden scores are set to {value}: e to the power {value} is {share}, and still counts; minus infinity does not"
             value = float(one[0])
             values = {"value": number(value), "share": number(float(torch.tensor(value).exp()))}
-            return Finding("mask-value", text, place, values)
+            return Finding("mask-value", place, values)
     for one in queries:
         if len(one) > 1 and bool((one == one[0]).all()):
-            text = "the mask hides rows (queries) that are padding, and should hide columns (keys): {hidden} rows are hidden"
-            return Finding("row-mask", text, place, {"hidden": int((queries == one[0]).all(dim=1).sum())})
+            return Finding("row-mask", place, {"hidden": int((queries == one[0]).all(dim=1).sum())})
     return None
 
 
@@ -246,11 +232,8 @@ def wrong_axis(softmax: Call, keys: Collection[int]) -> Finding | None:
     sums = softmax.value.sum(dim=-1)
     if float((sums - 1).abs().max()) < 1e-4:
         return None
-    text = (
-        "the softmax goes over dimension {dim}, and should go over the keys: a query's weights sum to {low} to {high}"
-    )
     values = {"dim": axis_of(softmax), "low": number(float(sums.min())), "high": number(float(sums.max()))}
-    return Finding("softmax-axis", text, softmax.place, values)
+    return Finding("softmax-axis", softmax.place, values)
 
 
 def _mask_of(calls: Sequence[Call], softmax: int) -> Call | None:

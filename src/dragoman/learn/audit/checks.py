@@ -32,9 +32,8 @@ def numbers(subject: Subject) -> Iterator[Finding]:
         return
     for call in calls:
         if call.value is not None and call.value.is_floating_point() and bool(call.value.isnan().any()):
-            text = "logits are no numbers: {share} of them are NaN; a query that may look nowhere has no softmax, as where a mask is read the wrong way round"
             values = {"share": f"{float(logits.isnan().float().mean()):.0%}"}
-            yield Finding("nan", text, call.place, values)
+            yield Finding("nan", call.place, values)
             return
 
 
@@ -46,8 +45,7 @@ def registered(subject: Subject) -> Iterator[Finding]:
     for call in calls:
         for one in call.inputs:
             if isinstance(one, nn.Parameter) and id(one) not in own:
-                text = "a weight of shape {shape} is used and is none of model.parameters(): the optimizer never moves it; a plain list is no nn.ModuleList"
-                yield Finding("weights-unregistered", text, call.place, {"shape": tuple(one.shape)})
+                yield Finding("weights-unregistered", call.place, {"shape": tuple(one.shape)})
                 return
 
 
@@ -65,10 +63,9 @@ def evaluation(subject: Subject) -> Iterator[Finding]:
     off = apart(one, other)
     if off > subject.tolerance and apart(one, again) <= subject.tolerance:  # else a state is kept between calls
         call = first_difference(runs[0][1], runs[1][1], [], subject.tolerance)
-        text = "the same input gives other logits each time in evaluation (they differ by {off}): dropout is on"
         drops = {"bernoulli", "native_dropout", "rand", "rand_like"}
         place = next((one.place for one in runs[0][1] if one.name in drops), call[0].place if call else None)
-        yield Finding("dropout-in-evaluation", text, place, {"off": number(off)})
+        yield Finding("dropout-in-evaluation", place, {"off": number(off)})
 
 
 def calls_apart(subject: Subject) -> Iterator[Finding]:
@@ -78,8 +75,7 @@ def calls_apart(subject: Subject) -> Iterator[Finding]:
     again, calls_again = subject.traced(subject.src(), tgt(subject))
     if (off := apart(first, again)) > subject.tolerance:
         call = first_difference(calls, calls_again, [], subject.tolerance)
-        text = "a sentence's logits change by {off} when other sentences have been read before it: a state is kept between calls"
-        yield Finding("state-kept", text, call[0].place if call else None, {"off": number(off)})
+        yield Finding("state-kept", call[0].place if call else None, {"off": number(off)})
 
 
 def rows_apart(subject: Subject) -> Iterator[Finding]:
@@ -97,17 +93,13 @@ def rows_apart(subject: Subject) -> Iterator[Finding]:
         ):
             yield wrong
             return
-        text = "a sentence's logits change by {off} with the other sentences of its batch, all of one length: rows are mixed, as where batch and time are swapped"
-        yield Finding("rows-mixed", text, call[0].place if call else None, {"off": number(off)})
+        yield Finding("rows-mixed", call[0].place if call else None, {"off": number(off)})
         return
     same = subject.output(src[LAST * BATCH], tgt_in[LAST * BATCH])
     if (off := apart(same[0], same[-1])) > subject.tolerance:
-        text = (
-            "a sentence has other logits in another row of the batch (by {off}): positions are counted along the batch"
-        )
         calls = subject.traced(src[LAST * BATCH], tgt_in[LAST * BATCH])[1]
-        call = next((one for one in calls if _rows_differ(one.value, subject)), None)
-        yield Finding("row-counts", text, call.place if call else None, {"off": number(off)})
+        first = next((one for one in calls if _rows_differ(one.value, subject)), None)
+        yield Finding("row-counts", first.place if first else None, {"off": number(off)})
 
 
 def _rows_differ(value: Tensor | None, subject: Subject) -> bool:
@@ -135,9 +127,6 @@ def future(subject: Subject) -> Iterator[Finding]:
         changed, other_calls = subject.traced(src, other)
         off = apart(logits[:, :place], changed[:, :place])
         if off > subject.tolerance:
-            text = (
-                "position {first} sees token {place} of the target, which is still to come: its logits change by {off}"
-            )
             first = int((logits - changed)[:, :place].abs().amax(dim=(0, 2)).gt(subject.tolerance).nonzero()[0])
             call = first_leak(calls, other_calls, length, place, subject.tolerance)
             named = None
@@ -146,7 +135,7 @@ def future(subject: Subject) -> Iterator[Finding]:
                 earlier = [one for one in attention.softmaxes(calls) if one <= index]
                 named = attention.wrong_axis(calls[earlier[-1]], [length]) if earlier else None
             values = {"first": first, "place": place, "off": number(off)}
-            yield named or Finding("future", text, call.place if call else None, values)
+            yield named or Finding("future", call.place if call else None, values)
             return
 
 
@@ -159,8 +148,7 @@ def past(subject: Subject) -> Iterator[Finding]:
     change = (logits - subject.output(src, other)).abs().amax(dim=(0, 2))
     blind = [place for place in range(1, len(change)) if float(change[place]) < 1e-9]
     if blind:
-        text = "position {place} does not see token 1 of the target: its logits change by {off}; the past is hidden, or a state is not carried over"
-        yield Finding("past", text, None, {"place": blind[0], "off": number(float(change[blind[0]]))})
+        yield Finding("past", None, {"place": blind[0], "off": number(float(change[blind[0]]))})
 
 
 def source_padding(subject: Subject) -> Iterator[Finding]:
@@ -181,10 +169,9 @@ def source_padding(subject: Subject) -> Iterator[Finding]:
         index = next(number for number, one in enumerate(other_calls) if one is found_pair[1])
         if named := attention.of_padding(other_calls, index, [SRC_LEN, 8, 5]):
             values = {**named.values, "off": number(off)}
-            yield Finding(named.fault, named.text, named.place, values)
+            yield Finding(named.key, named.place, values)
             return
-    text = "padding moves a sentence by {off}: its logits change when it stands beside a longer one"
-    yield Finding("source-padding", text, found_pair[0].place if found_pair else None, {"off": number(off)})
+    yield Finding("source-padding", found_pair[0].place if found_pair else None, {"off": number(off)})
 
 
 def target_padding(subject: Subject) -> Iterator[Finding]:
@@ -197,8 +184,7 @@ def target_padding(subject: Subject) -> Iterator[Finding]:
     if (off := apart(alone, among[:, :4])) > subject.tolerance:
         axes = [Axis(4, TGT_LEN, range(4), range(4))]
         pair = first_difference(calls, other_calls, axes, subject.tolerance)
-        text = "padding behind a target changes the logits before it by {off}"
-        yield Finding("target-padding", text, pair[0].place if pair else None, {"off": number(off)})
+        yield Finding("target-padding", pair[0].place if pair else None, {"off": number(off)})
 
 
 def source(subject: Subject) -> Iterator[Finding]:
@@ -210,14 +196,12 @@ def source(subject: Subject) -> Iterator[Finding]:
         other[:, place] = torch.where(other[:, place] == 6, 7, 6)
         off = apart(logits, subject.output(other, tgt_in))
         if off < 1e-12:
-            text = "token {place} of the source changes no logits (by {off}): the decoder does not read it"
-            yield Finding("source-unread", text, None, {"place": place, "off": number(off)})
+            yield Finding("source-unread", None, {"place": place, "off": number(off)})
             return
     other = src.clone()
     other[:, [0, 1, 2]] = src[:, [2, 0, 1]]
     if (off := apart(logits, subject.output(other, tgt_in))) < 1e-9:
-        text = "the order of the source does not matter: three tokens that change places change the logits by {off}; positions are missing"
-        yield Finding("order", text, None, {"off": number(off)})
+        yield Finding("order", None, {"off": number(off)})
 
 
 def positions(subject: Subject) -> Iterator[Finding]:
@@ -230,14 +214,12 @@ def positions(subject: Subject) -> Iterator[Finding]:
         }
         off = min(float((sin**2 + cos**2 - 1).abs().max()) for sin, cos in ways.values())
         if off > 1e-3:
-            text = "sine and cosine of a pair have different rates: sin^2 + cos^2 differs from 1 by {off}"
-            yield Finding("positions-unpaired", text, place, {"off": number(off)})
+            yield Finding("positions-unpaired", place, {"off": number(off)})
             return
         unit = F.normalize(table[:50], dim=1)
         alike = float((unit @ unit.T).fill_diagonal_(0.0).max())
         if alike > 0.9999:
-            text = "two positions have the same vector (alike to {alike}): the rates are too slow"
-            yield Finding("positions-alike", text, place, {"alike": f"{alike:.5f}"})
+            yield Finding("positions-alike", place, {"alike": f"{alike:.5f}"})
             return
 
 
@@ -254,10 +236,10 @@ def _tables(subject: Subject) -> Iterator[tuple[Tensor, Any]]:
         table = value.detach().squeeze()
         if table.dim() == 2 and len(table) >= 3 and table.size(1) >= 4 and table.is_floating_point() and waves:
             first, ones = table[0], int((table[0] == 1).sum())
-            if bool(((first == 0) | (first == 1)).all()) and 0 < ones < len(first) and float(table.abs().max()) <= 1:
-                if not bool(((table == 0) | (table == 1)).all()):
-                    yield table.double(), place
-                    return
+            begins = bool(((first == 0) | (first == 1)).all()) and 0 < ones < len(first)
+            if begins and float(table.abs().max()) <= 1 and not bool(((table == 0) | (table == 1)).all()):
+                yield table.double(), place
+                return
 
 
 def embeddings(subject: Subject) -> Iterator[Finding]:
@@ -279,8 +261,7 @@ def embeddings(subject: Subject) -> Iterator[Finding]:
         ):
             ratio = sizes[0] / max(sizes[1], 1e-12)
             if ratio < 0.36:
-                text = "a word's numbers are {ratio} times as large as a position's: words drown in positions; multiply them by sqrt(d_model)"
-                yield Finding("embedding-scale", text, call.place, {"ratio": number(ratio)})
+                yield Finding("embedding-scale", call.place, {"ratio": number(ratio)})
             return
 
 
@@ -314,9 +295,8 @@ def layers(subject: Subject) -> Iterator[Finding]:
             names.setdefault(id(parameter), []).append(name)
     shared = [each for each in names.values() if len(each) > 1]
     if shared:
-        text = "layers share weights: {one} and {other} are the same numbers, and so are {count} others"
         values = {"one": shared[0][0], "other": shared[0][1], "count": len(shared) - 1}
-        yield Finding("layers-shared", text, None, values)
+        yield Finding("layers-shared", None, values)
     counts: dict[str, int] = {}
     handles = [
         module.register_forward_hook(lambda *_, name=name: counts.update({name: counts.get(name, 0) + 1}))
@@ -335,8 +315,7 @@ def _used_again(model: nn.Module, counts: dict[str, int], calls: Sequence[Call])
     for name, module in model.named_modules():
         is_layer = sum(1 for _ in module.parameters()) > 4 or isinstance(module, nn.LayerNorm)
         if is_layer and counts.get(name, 0) > 1 and not isinstance(module, nn.Embedding):
-            text = "{name} is gone through {count} times in one pass: its layers share their weights"
-            yield Finding("layers-shared", text, None, {"name": name, "count": counts[name]})
+            yield Finding("layers-shared/used", None, {"name": name, "count": counts[name]})
             return
 
 
@@ -359,8 +338,7 @@ def norms(subject: Subject) -> Iterator[Finding]:
     hidden = next(one for one in last.inputs if one.dim() > 1 and one.size(-1) != TGT_VOCAB)
     size = float(hidden.detach().double().std(dim=-1).mean())
     if not 0.7 < size < 1.4:
-        text = "the vectors that become logits are not normalised: their numbers have a spread of {size}, and should have 1; the norm stands outside, or is missing at the end of the stack"
-        yield Finding("norm-missing", text, last.place, {"size": number(size)})
+        yield Finding("norm-missing", last.place, {"size": number(size)})
     yield from _residuals(calls, hidden.size(-1))
 
 
@@ -380,8 +358,7 @@ def _residuals(calls: Sequence[Call], d_model: int) -> Iterator[Finding]:
             and call.inputs[0].size(-1) == d_model
         ]
         if not sums:
-            text = "a residual connection is missing: what attention gives is never added to what it has read ({count} sums follow it)"
-            yield Finding("residual-missing", text, calls[start].place, {"count": 0})
+            yield Finding("residual-missing", calls[start].place, {"count": 0})
             return
 
 
@@ -400,8 +377,7 @@ def gradients(subject: Subject) -> Iterator[Finding]:
     subject.model.zero_grad()
     if missing:
         cut = next((call.place for call in recorder.calls if call.name == "detach" and _is_cut(call)), None)
-        text = "no gradient reaches {name} ({count} of {total} weights): it is not used, or the way to it is cut (detach, .data, no_grad)"
-        yield Finding("no-gradient", text, cut, {"name": missing[0], "count": len(missing), "total": total})
+        yield Finding("no-gradient", cut, {"name": missing[0], "count": len(missing), "total": total})
 
 
 def _is_cut(call: Call) -> bool:
@@ -428,9 +404,8 @@ def learning(subject: Subject) -> Iterator[Finding]:
         optimizer.step()
     subject.model.load_state_dict(before)
     if values[-1] > 0.6 * values[0]:
-        text = "it does not learn {count} pairs by heart: in {steps} steps the loss goes from {first} to {last}"
         values_shown = {"count": len(src), "steps": len(values), "first": number(values[0]), "last": number(values[-1])}
-        yield Finding("does-not-learn", text, None, values_shown)
+        yield Finding("does-not-learn", None, values_shown)
 
 
 def mean_loss(subject: Subject, logits: Tensor, tgt_out: Tensor) -> Tensor:
@@ -474,8 +449,7 @@ def shifted(subject: Subject) -> Iterator[Finding]:
     except Exception:
         return
     if (tgt_in, tgt_out) != ([bos, *ids], [*ids, eos]):
-        text = "shift({ids}) gives {tgt_in} and {tgt_out}: the decoder should read {bos} before them, and say {eos} after them"
-        yield Finding("shift", text, None, {"ids": ids, "tgt_in": tgt_in, "tgt_out": tgt_out, "bos": bos, "eos": eos})
+        yield Finding("shift", None, {"ids": ids, "tgt_in": tgt_in, "tgt_out": tgt_out, "bos": bos, "eos": eos})
 
 
 def translations(subject: Subject) -> Iterator[Finding]:
@@ -518,9 +492,8 @@ def _translation(subject: Subject, name: str, function: Callable[..., Any]) -> I
     for call in recorder.calls:
         if call.name == "embedding" and _holds(call.inputs[-1], words):
             frames = [frame for frame in call.stack if frame[2] == name]
-            text = "{name} hands the reference to the decoder, {count} tokens at once: its output is the argmax of teacher forcing, and no translation"
             place = frames[0][:2] if frames else call.place
-            yield Finding("teacher-forced", text, place, {"name": name, "count": len(words) + 1})
+            yield Finding("teacher-forced", place, {"name": name, "count": len(words) + 1})
             return
     if name.startswith(("greedy", "translate")) and "beam" not in str(arguments):
         yield from _differs_from_greedy(subject, name, src, result)
@@ -547,12 +520,11 @@ def _differs_from_greedy(subject: Subject, name: str, src: Tensor, result: Any) 
         expected.append(int(subject.output(src, torch.tensor([expected]))[0, -1].argmax()))
     if ids and expected[1:] != ids:
         same = next(place for place, (one, other) in enumerate(zip(ids, expected[1:], strict=True)) if one != other)
-        text = "{name} says {ids}, and the model's most probable tokens one after the other are {expected}: they part at token {same}"
-        yield Finding("greedy", text, None, {"name": name, "ids": ids, "expected": expected[1:], "same": same})
+        yield Finding("greedy", None, {"name": name, "ids": ids, "expected": expected[1:], "same": same})
 
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    registered, numbers, evaluation, calls_apart, rows_apart, future, past, source_padding, target_padding, source, positions, embeddings,
-    attentions, recurrence, layers, norms, losses, gradients, learning, shifted, translations,
-)  # fmt: skip
+    *(registered, numbers, evaluation, calls_apart, rows_apart, future, past, source_padding, target_padding, source),
+    *(positions, embeddings, attentions, recurrence, layers, norms, losses, gradients, learning, shifted, translations),
+)
 """In the order in which they are asked."""

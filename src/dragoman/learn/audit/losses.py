@@ -37,7 +37,7 @@ def loss_of(subject: Subject) -> Callable[[Tensor, Tensor], Tensor] | None:
         except Exception:
             continue
         if isinstance(value, Tensor) and bool(value.isfinite().all()):
-            return way  # type: ignore[no-any-return]
+            return way
     return None
 
 
@@ -64,26 +64,23 @@ def losses(subject: Subject) -> Iterator[Finding]:
         moved = abs(float(loss(logits + noise, tgt_out).mean()) - value)
         double = float(loss(logits.softmax(dim=-1), tgt_out).mean())
     if moved > 1e-6 * max(1.0, abs(value)):
-        text = "the loss counts padding: other logits at padded positions change it by {moved}, from {value}"
-        yield Finding("loss-padding", text, None, {"moved": number(moved), "value": number(value)})
+        yield Finding("loss-padding", None, {"moved": number(moved), "value": number(value)})
         return
     each = F.cross_entropy(logits.transpose(1, 2), tgt_out, reduction="none")[real]
     mean, tokens = float(each.mean()), int(real.sum())
     again = float(F.cross_entropy(logits.softmax(-1).transpose(1, 2), tgt_out, reduction="none")[real].mean())
     ratios = {
-        "by all {count} positions, padding among them": (BATCH * TGT_LEN, tokens / (BATCH * TGT_LEN)),
-        "by nothing: it is the sum of {count} tokens' losses": (tokens, float(tokens)),
-        "by the {count} sentences": (BATCH, tokens / BATCH),
+        "positions": (BATCH * TGT_LEN, tokens / (BATCH * TGT_LEN)),
+        "nothing": (tokens, float(tokens)),
+        "sentences": (BATCH, tokens / BATCH),
     }
     if math.isclose(value, again, rel_tol=1e-5):
-        text = "there are two softmaxes: for logits whose loss is {mean} it is {value}"
-        yield Finding("two-softmaxes", text, None, {"mean": number(mean), "value": number(value)})
+        yield Finding("two-softmaxes", None, {"mean": number(mean), "value": number(value)})
         return
-    for words, (count, ratio) in ratios.items():
+    for name, (count, ratio) in ratios.items():
         if math.isclose(value, mean * ratio, rel_tol=1e-5):
-            text = f"the loss is divided {words}; the mean of {{tokens}} real tokens is {{mean}}, and it is {{value}}"
             values = {"count": count, "tokens": tokens, "mean": number(mean), "value": number(value)}
-            yield Finding("loss-mean", text, None, values)
+            yield Finding(f"loss-mean/{name}", None, values)
     yield from _of_probabilities(subject, math.isclose(double, again, rel_tol=1e-5))
 
 
@@ -91,9 +88,5 @@ def _of_probabilities(subject: Subject, is_of_logits: bool) -> Iterator[Finding]
     """A model that ends in a softmax, and a loss that takes logits."""
     output = subject.output(subject.src(), subject.tgt())
     if is_of_logits and float(output.min()) >= 0 and float((output.sum(dim=-1) - 1).abs().max()) < 1e-4:
-        text = (
-            "there are two softmaxes: the model's output are probabilities, and the loss takes logits; a model that is sure "
-            "and right has a loss of {value}, and should have 0"
-        )
         value = math.log(1 + (TGT_VOCAB - 1) / math.e)
-        yield Finding("two-softmaxes", text, None, {"value": number(value)})
+        yield Finding("two-softmaxes/model", None, {"value": number(value)})

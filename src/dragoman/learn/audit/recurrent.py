@@ -38,11 +38,9 @@ def cells(calls: Sequence[Call]) -> Iterator[Finding]:
                 forgotten += 1
             elif kind == "state" and "swapped" not in reported:
                 reported.add("swapped")
-                text = "h and c are swapped: the forget gate is multiplied with the last h (they differ by {apart}), and should be with the last c"
-                yield Finding("swapped", text, call.place, {"apart": number(_apart(cell_values[-1], states[-1]))})
+                yield Finding("swapped", call.place, {"apart": number(_apart(cell_values[-1], states[-1]))})
     if steps and forgotten == steps:
-        text = "the cell forgets: c is zero before each of {steps} steps but the first, and should be the last step's c"
-        yield Finding("cell-forgets", text, place, {"steps": steps})
+        yield Finding("cell-forgets", place, {"steps": steps})
 
 
 def _parts(calls: Sequence[Call], gates: set[int]) -> Iterator[Tensor]:

@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from dragoman.errors import Error
 from dragoman.learn import module_file
 from dragoman.learn.audit.trace import Call, Recorder
+from dragoman.learn.language import translated
 from dragoman.learn.limited import reason
 
 SRC_VOCAB, TGT_VOCAB = 19, 23
@@ -196,8 +197,10 @@ def subject_of(path: Path, adapter: Path | None) -> Subject:
             except Exception as error:
                 line = module_file.line_in(error, path)
                 problem = problem or (f"line {line}: " if line else "") + reason(error)
-    hint = "`dragoman learn audit MODULE.py --template` writes an adapter to fill in".replace("--template", "template")
-    raise Error.WRONG_ANSWER(f"the model cannot be called: {problem}", hint, file=path)
+    hint = translated("the option template writes an adapter to fill in")
+    raise Error.WRONG_ANSWER(
+        translated("the model cannot be called: {problem}").format(problem=problem), hint, file=path
+    )
 
 
 def _no_call(src: Tensor, tgt_in: Tensor) -> Any:
@@ -220,7 +223,7 @@ def _builder(space: dict[str, Any]) -> Callable[[int, int], nn.Module]:
     """`build`, or another function or a class with a usual name that takes the sizes of two vocabularies."""
     for name in ("build", "build_model", "make_model", "create_model"):
         if callable(space.get(name)):
-            return space[name]  # type: ignore[no-any-return]
+            return space[name]
     classes = [one for one in space.values() if isinstance(one, type) and issubclass(one, nn.Module)]
     own = [one for one in classes if re.search(r"transformer|seq2seq|translat|model$|nmt", one.__name__, re.IGNORECASE)]
     for one in sorted(own, key=lambda kind: -len(inspect.signature(kind).parameters)):

@@ -97,7 +97,7 @@ class Axis(NamedTuple):
 
 
 def places_of(size: int, other_size: int, axes: Sequence[Axis]) -> list[tuple[Tensor, Tensor]]:
-    """Ways to read a dimension as (some of) these axes, folded in any order with others: (places, places of the other)."""
+    """Ways to read a dimension as (some of) these axes, folded in any order with others: places in both runs."""
     ways = []
     for count in (1, 2):
         for chosen in itertools.combinations(axes, count):
