@@ -14,7 +14,8 @@ from typer.core import TyperGroup
 from dragoman.analysis.figure import save
 from dragoman.errors import Error
 from dragoman.formats.paragraphs import display_width
-from dragoman.learn import lesson, mini
+from dragoman.learn import audit as auditing
+from dragoman.learn import lesson, mini, mini_compare
 from dragoman.learn.answers import graded, progress, read_answers, record, write_answers
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
@@ -131,8 +132,6 @@ def audit(
 
     Example: dragoman learn audit mini_transformer.py
     """
-    from dragoman.learn import audit as auditing  # it loads what only this command needs
-
     use_language(lang)
     if template:
         typer.echo(auditing.write_template(module))
@@ -153,8 +152,6 @@ def compare_mini(
 
     Example: dragoman learn mini
     """
-    from dragoman.learn import mini_compare  # it loads the training
-
     typer.echo(mini_compare.table(limited(mini_compare.compare_file, str(mini.PATH), seconds)))
 
 

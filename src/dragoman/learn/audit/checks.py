@@ -7,6 +7,7 @@ something, the record of the run (`trace.py`) says where it begins.
 import linecache
 import re
 from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
@@ -464,8 +465,6 @@ def translations(subject: Subject) -> Iterator[Finding]:
 
 
 def _translation(subject: Subject, name: str, function: Callable[..., Any]) -> Iterator[Finding]:
-    from inspect import Parameter, signature
-
     src, reference = subject.src(6, rows=1), subject.tgt(6, rows=1, seed=12)
     words = reference[0, 1:].tolist()
     turned = (lambda ids: ids.T) if subject.time_first else (lambda ids: ids)
