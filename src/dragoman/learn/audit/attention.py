@@ -137,7 +137,7 @@ def _line_of_scaling(calls: Sequence[Call], flow: Flow, softmax: int, product: i
 
 
 def queries(calls: Sequence[Call]) -> Iterator[Finding]:
-    """The places that a query looks at depend on the query: its scores differ from another query's by more than a constant."""
+    """A query looks at places of its own: two queries' scores differ by more than a constant."""
     steps: dict[Any, list[tuple[int, Tensor]]] = defaultdict(list)
     for index in softmaxes(calls):
         call = calls[index]
