@@ -4,8 +4,10 @@ The record is made below autograd, where every spelling of a product (`@`, `eins
 comes as the same few operations.
 """
 
+import functools
 import itertools
 import math
+import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -67,10 +69,18 @@ class Recorder(TorchDispatchMode):
         frame, lines = sys._getframe(2), []
         while frame is not None:
             name = frame.f_code.co_filename
-            if name.startswith(self.folder):
+            if is_inside(name, self.folder):
                 lines.append((name, frame.f_lineno, frame.f_code.co_name))
             frame = frame.f_back  # type: ignore[assignment]
         return tuple(lines)
+
+
+@functools.cache
+def is_inside(name: str, folder: str) -> bool:
+    """True for a file of the learner's folder, and of no environment or audit in it."""
+    path = os.path.abspath(name)
+    own = not path.startswith(os.path.dirname(__file__) + os.sep) and "site-packages" not in path
+    return own and path.startswith(folder + os.sep)
 
 
 SOFTMAXES = ("softmax", "safe_softmax")
