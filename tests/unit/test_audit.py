@@ -88,7 +88,7 @@ def test_the_command_says_the_fault_its_number_and_its_line(tmp_path: Path, monk
     code, output = learn("audit", "compact.py")
     assert code == 1
     assert re.fullmatch(
-        r"\S*compact.py:36: attention's scores are q . k times 0.18, and should be times 1/sqrt\(8\) = 0.35: .*\n",
+        r"\S*compact.py:33: attention's scores are q . k times 0.18, and should be times 1/sqrt\(8\) = 0.35: .*\n",
         output,
     )
     assert learn("audit", str(FOLDER / "packed_lstm.py")) == (0, "no fault is there to be seen: 21 checks\n")
