@@ -99,10 +99,9 @@ print(ids, [TGT_VOCAB[token] for token in ids])
 # > code: decoding/greedy.py: greedy_search
 
 # %%
-from dragoman.learn.mini import dragoman_model
-
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.search import search
+from dragoman.learn.mini import dragoman_model
 
 model = dragoman_model(mini)
 [[best]] = search(model, src, src != 0, DecodingConfig(beam_size=1))

@@ -416,9 +416,8 @@ assert max(sharpest) > 0.6 > min(broadest)  # "some heads look at one German wor
 # 对你的文件做这件事。本章用的是 Dragoman 附带的解答，时间也较短。
 
 # %%
-from dragoman.learn.mini_compare import compare, table
-
 from dragoman.learn import mini_solution
+from dragoman.learn.mini_compare import compare, table
 
 with contextlib.redirect_stderr(io.StringIO()):
     rows = compare(mini_solution, seconds=12)

@@ -14,12 +14,14 @@ from typer.core import TyperGroup
 from dragoman.analysis.figure import save
 from dragoman.errors import Error
 from dragoman.formats.paragraphs import display_width
-from dragoman.learn import answers, lesson
+from dragoman.learn import answers, lesson, mini, mini_compare
+from dragoman.learn import audit as auditing
 from dragoman.learn.answers import NOT_WRITTEN, progress, record, write_answers
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
 from dragoman.learn.exercises import exercises_of
 from dragoman.learn.language import current_language, message, translated, use_language
+from dragoman.learn.limited import limited
 from dragoman.progress import say
 from dragoman.runs.atomic_io import replace_text
 
@@ -93,6 +95,8 @@ def open_chapter(
         replace_text(path, notebook(chapter))
     typer.echo(path)
     typer.echo(written)
+    if own := mini.write(number):
+        typer.echo(own)
     if run or (not has_jupyter and sys.stdin.isatty()):
         _run(chapter)
     elif has_jupyter:
@@ -127,7 +131,7 @@ def check(
     if solution:
         _show_solution(number, solution)
         return
-    left = 0
+    left = _check_own(number)
     for exercise, problem, printed in answers.verdicts(number):
         left += bool(problem)
         typer.echo(f"{exercise.name}: {message('right') if not problem else translated(problem)}")
@@ -151,6 +155,56 @@ def _show_solution(number: int, name: str) -> None:
         raise typer.Exit(1)
     typer.echo(exercise.solved())
     typer.echo(f"# {exercise.why()}")
+
+
+def _check_own(number: int) -> int:
+    """Grade the chapter's pieces of the reader's own Transformer: the number of those that are not right."""
+    left = 0
+    for name, verdict in mini.verdicts(number).items():
+        typer.echo(f"{mini.PATH}, {name}: {verdict}")
+        if verdict == translated("right"):
+            record("exercises", f"mini-{name}")
+        else:
+            left += 1
+    return left
+
+
+@app.command()
+def audit(
+    module: Annotated[Path, typer.Argument(help="Your Transformer or LSTM.", show_default=False)],
+    adapter: Annotated[
+        Path | None, typer.Option("--adapter", help="A file that says how your model is called.", show_default=False)
+    ] = None,
+    template: Annotated[bool, typer.Option("--template", help="Write such a file, to be filled in.")] = False,
+    lang: Language = "",
+) -> None:
+    """Test your own Transformer or LSTM: each fault in one sentence, with a number that was measured, and the line.
+
+    Example: dragoman learn audit mini_transformer.py
+    """
+    _speak(lang)
+    if template:
+        typer.echo(auditing.write_template(module))
+        return
+    findings = limited(auditing.audit, str(module), str(adapter or ""), seconds=auditing.SECONDS)
+    for finding in findings:
+        typer.echo(finding)
+    if findings:
+        raise typer.Exit(1)
+    typer.echo(translated("no fault is there to be seen: {count} checks").format(count=len(auditing.CHECKS)))
+
+
+@app.command("mini")
+def compare_mini(
+    seconds: Annotated[float, typer.Option("--seconds", help="The time that your model trains.", min=1.0)] = 60.0,
+    lang: Language = "",
+) -> None:
+    """Train mini_transformer.py and Dragoman on the same batches, from the same weights: speed, loss and BLEU of both.
+
+    Example: dragoman learn mini
+    """
+    _speak(lang)
+    typer.echo(mini_compare.table(limited(mini_compare.compare_file, str(mini.PATH), seconds)))
 
 
 @app.command()
