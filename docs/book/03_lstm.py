@@ -328,7 +328,7 @@ assert right["additive"] > 0.95
 # - write: `last_states`, the state after the last real token.
 # - experiment: `remember`, biases of gates with which a cell remembers for 50 steps.
 #
-# Bugs to hunt: `dragoman learn bug 11`, `12`, `13`.
+# Bugs to hunt: `dragoman learn bug 11`, `12`, `13`, `41`.
 #
 # ## Read on
 #
@@ -368,7 +368,7 @@ assert right["additive"] > 0.95
 # - 编写：`last_states`，最后一个真实词元之后的状态。
 # - 实验：`remember`，让记忆元记住 50 步的门偏置。
 #
-# 待捉的错误：`dragoman learn bug 11`、`12`、`13`。
+# 待捉的错误：`dragoman learn bug 11`、`12`、`13`、`41`。
 #
 # ## 延伸阅读
 #

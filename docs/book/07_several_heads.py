@@ -435,7 +435,7 @@ assert parse(TransformerConfig, {}).d_head is None
 #
 # For your own Transformer: `mini_transformer.py`, piece `MultiHeadAttention`.
 #
-# Bugs to hunt: `dragoman learn bug 18`, `19`.
+# Bugs to hunt: `dragoman learn bug 18`, `19`, `38`, `39`.
 #
 # ## Read on
 #
@@ -467,7 +467,7 @@ assert parse(TransformerConfig, {}).d_head is None
 #
 # 你自己的 Transformer：`mini_transformer.py`，这一块是 `MultiHeadAttention`。
 #
-# 待捉的错误：`dragoman learn bug 18`、`19`。
+# 待捉的错误：`dragoman learn bug 18`、`19`、`38`、`39`。
 #
 # ## 延伸阅读
 #

@@ -357,7 +357,7 @@ assert sorted(losses, key=losses.get)[-2] == "alibi"
 #
 # For your own Transformer: `mini_transformer.py`, piece `positions`.
 #
-# Bugs to hunt: `dragoman learn bug 20`, `21`, `22`, `26`.
+# Bugs to hunt: `dragoman learn bug 20`, `21`, `22`, `26`, `40`.
 #
 # ## Read on
 #
@@ -398,7 +398,7 @@ assert sorted(losses, key=losses.get)[-2] == "alibi"
 #
 # 你自己的 Transformer：`mini_transformer.py`，这一块是 `positions`。
 #
-# 待捉的错误：`dragoman learn bug 20`、`21`、`22`、`26`。
+# 待捉的错误：`dragoman learn bug 20`、`21`、`22`、`26`、`40`。
 #
 # ## 延伸阅读
 #
