@@ -124,7 +124,7 @@ def continued(
 
 @dataclass(frozen=True)
 class _Call:
-    """Attention of one layer: queries and keys by head, and the scores before the mask."""
+    """The attention of a layer: queries and keys by head, and the scores before the mask."""
 
     kind: str
     query: Tensor

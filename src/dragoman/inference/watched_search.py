@@ -52,7 +52,7 @@ class Candidate:
     score: float | None = None
     """Of a finished one: its log probability over the divisor of its length."""
     has_heirs: bool = True
-    """False for one that goes on, and of which the next step keeps nothing."""
+    """False for a hypothesis that goes on, and of which the next step keeps nothing."""
     wins: bool = False
     """It is the best translation, or the beginning of it."""
 

@@ -91,7 +91,7 @@ class Chapter:
         return texts[0] if texts else self.cells[0].text
 
     def in_language(self, language: str) -> "Chapter":
-        """The chapter for readers of one language."""
+        """The chapter in a reader's language."""
         return replace(self, cells=[cell for cell in self.cells if cell.is_for(language)])
 
     @property

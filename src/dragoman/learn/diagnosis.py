@@ -390,7 +390,7 @@ def _not_a_value(outcomes: Sequence[Outcome]) -> str:
 
 
 def _tensors(expected: Any, actual: Any) -> list[tuple[Tensor, Tensor]]:
-    """The tensors and numbers of an answer, beside those of the solution."""
+    """The tensors and numbers of an answer, beside the solution's."""
     if isinstance(expected, tuple) and isinstance(actual, tuple | list) and len(expected) == len(actual):
         return [pair for one, other in zip(expected, actual, strict=True) for pair in _tensors(one, other)]
     if isinstance(expected, Tensor | float) and isinstance(actual, Tensor | float):

@@ -43,7 +43,7 @@ class Piece:
 
     name: str
     draw: Callable[[random.Random], tuple[Any, ...]]
-    """Inputs of one round."""
+    """The inputs of a round."""
     use: Callable[..., Any] = lambda piece, *inputs: piece(*inputs)
     """The value that an answer gives for them."""
 

@@ -72,7 +72,7 @@ class Subject:
 
     path: Path
     space: dict[str, Any]
-    """Names of the module, and above them those of the adapter."""
+    """Names of the module; the adapter's names come first."""
     model: nn.Module
     specials: dict[str, int]
     call: Callable[[Tensor, Tensor], Any]
@@ -81,7 +81,7 @@ class Subject:
     is_behind: bool = False
     """True if the output at a place is the prediction of that token, not of the next one: its first one is zeros."""
     same_length: bool = False
-    """True if it runs with sources and targets of one length only."""
+    """True if it runs only where source and target are equally long."""
     dtype: torch.dtype = torch.float64
     building: list[Call] = field(default_factory=list)
 
