@@ -1,25 +1,23 @@
 """A learner's own files: answers to exercises, a fixed function, and what is done so far."""
 
 import ast
-import codecs
 import contextlib
 import difflib
 import hashlib
 import io
 import json
-import linecache
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError, Error
+from dragoman.learn import module_file
 from dragoman.learn.exercise import Exercise, Wrong, answers_file
 from dragoman.learn.exercises import CHAPTERS, exercises_of
 from dragoman.learn.language import current_language, message, translated, use_language
-from dragoman.learn.limited import limited, reason
+from dragoman.learn.limited import limited
 from dragoman.runs.atomic_io import replace_text
 
 PROGRESS = Path("dragoman-learn.json")
@@ -45,39 +43,9 @@ def write_answers(chapter: int) -> Path:
 def read_answers(chapter: int) -> dict[str, Any]:
     """The names that a learner's file defines. Raises DragomanError where it is not there, or is no Python."""
     path = answers_path(chapter)
-    data = _data(path)
-    space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
-    linecache.checkcache(str(path))
-    try:
-        exec(compile(data, str(path), "exec"), space)
-    except Exception as error:
-        line = error.lineno if isinstance(error, SyntaxError) else None
-        lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == str(path)]
-        line, hint = (lines[-1] if lines else line), ""
-        if isinstance(error, ModuleNotFoundError):
-            hint = message("install it, or do without: no exercise needs more than Python and PyTorch")
-        text = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else reason(error)
-        raise Error.WRONG_ANSWER(text, hint, file=path, line=line) from error
-    return space
-
-
-def _data(path: Path) -> bytes:
-    """A file of Python. A mark at its beginning, Windows's ends of lines and `# coding:` are Python's own business."""
     if not path.exists():
-        number = int(path.stem.removeprefix("answers"))
-        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn {number}` writes it", file=path)
-    data = path.read_bytes()
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Error.NOT_UTF8("is UTF-16", message("save it as UTF-8"), file=path)
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if b"coding" not in data[:200]:
-            line = data[: error.start].count(b"\n") + 1
-            raise Error.NOT_UTF8(
-                f"is not UTF-8: {error.reason}", message("save it as UTF-8"), file=path, line=line
-            ) from error
-    return data
+        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn {chapter}` writes it", file=path)
+    return vars(module_file.load(path))
 
 
 def exercise_of(chapter: int, name: str) -> Exercise:

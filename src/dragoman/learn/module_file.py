@@ -1,5 +1,6 @@
 """A learner's own module, loaded from its file."""
 
+import codecs
 import linecache
 import sys
 import traceback
@@ -8,6 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from dragoman.errors import Error
+from dragoman.learn.language import message
+from dragoman.learn.limited import reason
 
 
 def load(path: Path) -> ModuleType:
@@ -17,6 +20,7 @@ def load(path: Path) -> ModuleType:
     """
     if not path.is_file():
         raise Error.MISSING_FILE(" is not there", file=path)
+    source = _source(path)
     linecache.checkcache(str(path))
     module = ModuleType(path.stem)
     module.__file__ = str(path)
@@ -24,15 +28,17 @@ def load(path: Path) -> ModuleType:
     sys.path.insert(0, folder)
     sys.modules[path.stem] = module  # a dataclass looks its module up
     try:
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
-    except SyntaxError as error:
-        raise Error.WRONG_ANSWER(f"{type(error).__name__}: {error.msg}", file=path, line=error.lineno) from error
+        exec(compile(source, str(path), "exec"), module.__dict__)
     except SystemExit as error:
         hint = 'put what is to be run behind `if __name__ == "__main__":`'
         raise Error.WRONG_ANSWER("it ends the program while it is loaded", hint, file=path) from error
     except Exception as error:
-        line = line_in(error, path)
-        raise Error.WRONG_ANSWER(f"{type(error).__name__}: {error}", file=path, line=line) from error
+        line, text, hint = line_in(error, path), reason(error), ""
+        if isinstance(error, SyntaxError):
+            line, text = line or error.lineno, f"{type(error).__name__}: {error.msg}"
+        if isinstance(error, ModuleNotFoundError):
+            hint = message("install it, or do without: no exercise needs more than Python and PyTorch")
+        raise Error.WRONG_ANSWER(text, hint, file=path, line=line) from error
     finally:
         sys.path.remove(folder)
         if before is None:
@@ -40,6 +46,22 @@ def load(path: Path) -> ModuleType:
         else:
             sys.modules[path.stem] = before
     return module
+
+
+def _source(path: Path) -> bytes:
+    """A file of Python. A mark at its beginning, Windows's ends of lines and `# coding:` are Python's own business."""
+    data = path.read_bytes()
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Error.NOT_UTF8("is UTF-16", message("save it as UTF-8"), file=path)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if b"coding" not in data[:200]:
+            line = data[: error.start].count(b"\n") + 1
+            raise Error.NOT_UTF8(
+                f"is not UTF-8: {error.reason}", message("save it as UTF-8"), file=path, line=line
+            ) from error
+    return data
 
 
 def line_in(error: BaseException, path: Path) -> int | None:
