@@ -334,7 +334,7 @@ function compare() {
   const known = D.ways.length - 1;
   if (state.way === 0) {
     const hint = choose ? t("Click a candidate with a frame: the model goes on from it, and both ways stand here side by side.")
-      : t("Click a candidate with a frame: the model goes on from it, and both ways stand here side by side. This page holds {n} ways that leave the best translation for one of the {choices} most probable tokens and go on greedily. `dragoman serve` computes any other.", { n: known, choices: D.choices });
+      : t("Click a candidate with a frame: the model goes on from it, and both ways stand here side by side. This page holds {n} ways that leave the best translation for one of the {choices} most probable tokens and go on greedily. dragoman serve computes any other.", { n: known, choices: D.choices });
     $("compared").replaceChildren(el("h3", {}, t("Another way")), el("p", { class: "muted" }, hint));
     return;
   }
