@@ -60,6 +60,8 @@ print("i want a beer:      ", tgt)
 # 于是我们让解码器读这个句子，也说同一个句子，训练四十步。然后它必须独自翻译，从起始符 `<s>` 开始。
 
 # %%
+import math
+
 import torch
 
 from dragoman.decoding.base import DecodingConfig
@@ -180,8 +182,6 @@ dragomans = token_loss(table[None], batch.tgt_out, batch.tgt_mask) / batch.num_t
 print("same loss:", torch.allclose(ours, dragomans))
 
 # %% [check]
-import math
-
 from dragoman.learn import mini_solution
 
 assert shift(tgt) == mini_solution.shift(tgt)

@@ -130,8 +130,10 @@ def loss(logits, tgt_out):
     return -of_right_token[tgt_out != PAD].mean()
 
 
+rows = []
 for name, batch in batches.items():
-    print(f"{name:<20} mean over real tokens: {loss(logits_of(batch)[:1], batch.tgt_out[:1]):.4f}")
+    rows.append(loss(logits_of(batch)[:1], batch.tgt_out[:1]))
+    print(f"{name:<20} mean over real tokens: {rows[-1]:.4f}")
 
 # %% [markdown]
 # Dragoman's loss is a sum over the real tokens. The training step divides once, by the number of real tokens of the whole
@@ -169,7 +171,6 @@ assert torch.allclose(loss(logits_of(batch), batch.tgt_out), dragomans / batch.n
 assert torch.equal(
     loss(logits_of(batch), batch.tgt_out), mini_solution.loss(logits_of(batch), batch.tgt_out)
 )
-rows = [loss(logits_of(one)[:1], one.tgt_out[:1]) for one in batches.values()]
 assert torch.allclose(rows[0], rows[1], atol=1e-4)
 assert abs(equal - math.log(V)) < 1e-5
 noise = torch.randn(2, 9, V, generator=torch.Generator().manual_seed(4))

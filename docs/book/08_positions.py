@@ -127,7 +127,7 @@ print(positions(3, 4))
 
 # %%
 from dragoman.analysis.printed import positions_text
-from dragoman.nn.positions import sinusoidal_table
+from dragoman.nn.positions import sinusoidal_rates, sinusoidal_table
 
 print("the same:", torch.allclose(positions(100, 64), sinusoidal_table(100, 64), atol=1e-5))
 table = positions(4, d_model)
@@ -137,7 +137,6 @@ print(positions_text(8, [0, 1, 2, 28]))
 
 # %% [check]
 from dragoman.learn import mini_solution
-from dragoman.nn.positions import sinusoidal_rates
 
 assert torch.allclose(positions(100, 64), sinusoidal_table(100, 64), atol=1e-5)
 assert torch.equal(positions(100, 64), mini_solution.positions(100, 64))

@@ -33,6 +33,7 @@
 import torch
 from torch import nn
 
+from dragoman.learn import mini_solution
 from dragoman.learn.mini_solution import Transformer, batch, loss
 
 sentence = batch([([4, 5, 6, 7], [4, 5, 6, 7])])  # ich möchte ein bier, i want a beer
@@ -172,8 +173,6 @@ print("the losses are equal:", torch.allclose(both[0], both[1], atol=1e-3))
 print(" ".join(f"{value:.2f}" for value in by_hand))
 
 # %% [check]
-from dragoman.learn import mini_solution
-
 assert torch.allclose(ours, theirs)
 assert torch.allclose(both[0], both[1], atol=1e-3)
 assert [rate(n, 64, 40) for n in (1, 39, 40, 41)] == [

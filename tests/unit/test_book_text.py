@@ -184,6 +184,36 @@ def test_a_chapter_asserts_its_sentences_and_describes_its_figures(chapter: Chap
     assert all(len(call.args) == 3 and len(ast.literal_eval(call.args[2])) > 40 for call in calls)
 
 
+def names_bound(tree: ast.Module) -> set[str]:
+    """What a cell defines: variables, functions, classes, arguments, imports."""
+    bound = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                bound.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add((other or name).split(".")[0])
+    return bound
+
+
+@pytest.mark.parametrize("chapter", BOOK, ids=by_name)
+def test_a_shown_cell_needs_no_hidden_one(chapter: Chapter) -> None:
+    """A notebook has no checks: what only they define, or define last, is missing or another there."""
+    by_a_check: set[str] = set()
+    for cell in chapter.cells:
+        if not cell.is_code:
+            continue
+        tree = ast.parse(cell.text)
+        if cell.is_check:
+            by_a_check |= names_bound(tree)
+            continue
+        by_a_check -= names_bound(tree)
+        read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        assert not read & by_a_check, cell.text
+
+
 def plain(node: ast.AST) -> str:
     """The code of a function or class, without what types and docstrings say of it."""
     for part in ast.walk(node):
