@@ -28,7 +28,7 @@
 #
 # ## 词与编号
 #
-# *词表*是词元的列表，词元在其中的位置就是它的*编号*。在本书的每个词表里，最前面都是四个特殊词元：
+# *词表*（vocabulary）是词元（token）的列表，词元在其中的位置就是它的*编号*（id）。在本书的每个词表里，最前面都是四个特殊词元：
 # `<pad>` 填满较短的句子，`<unk>` 代表未知词，`<s>` 是句子的开头，`</s>` 是句子的结尾。
 
 # %%
@@ -50,14 +50,21 @@ print("i want a beer:      ", tgt)
 # A translator has two parts. The *encoder* (编码器) reads the source sentence. The *decoder* (解码器) writes the target
 # sentence, a token at a time, and reads what has been written. So we give the decoder the sentence to read and the same
 # sentence to say, and train forty steps. Then it must translate alone, from the start token `<s>` on.
+#
+# `one_sentence` gives the pair as a batch. Its `batch.tgt_out` is the row that must be said, with `</s>` at the end. `build`
+# makes a model; the 1 is the seed of its random numbers. `take_step` is the step of chapter 0: a gradient, and a step of
+# the optimizer.
 
 # %% [markdown] lang="zh"
 # 这些编号在每一章都不变。两个句子恰好有同样的四个数，这是巧合：它们是两张不同列表中的位置。
 #
 # ## 一次失败的朴素尝试
 #
-# 翻译模型有两部分。*编码器*读源语言句子。*解码器*写目标语言句子，每次写一个词元，并读已经写出的部分。
+# 翻译模型有两部分。*编码器*（encoder）读源语言句子。*解码器*（decoder）写目标语言句子，每次写一个词元，并读已经写出的部分。
 # 于是我们让解码器读这个句子，也说同一个句子，训练四十步。然后它必须独自翻译，从起始符 `<s>` 开始。
+#
+# `one_sentence` 把句对做成一个批次（batch）。其中 `batch.tgt_out` 是应当说出的那一行，以 `</s>` 结尾。`build` 建立一个模型，
+# 1 是随机数的种子。`take_step` 就是第 0 章的一步：求梯度，再走优化器的一步。
 
 # %%
 import math
@@ -93,10 +100,11 @@ print(f"loss {train(copying, batch.tgt_out):.3f}, and the translation is: {trans
 copying_translation = translate(copying)
 assert train(build(1, **SMALL), batch.tgt_out) < 0.1
 assert copying_translation != "i want a beer"
+assert len(copying_translation.split()) > 1 == len(set(copying_translation.split()))
 
 # %% [markdown]
-# The loss is nearly zero, and the translation is wrong. The decoder has learnt to repeat the token that it reads. In a
-# translation there is nothing to repeat.
+# The loss is nearly zero, and the translation is wrong. The decoder has learnt to repeat the token that it reads. It was
+# never trained to read `<s>`, so its first word is chance. That word it repeats.
 #
 # ## The idea
 #
@@ -117,18 +125,18 @@ assert copying_translation != "i want a beer"
 # The logarithm is the natural one, so the unit of the loss is the *nat*.
 
 # %% [markdown] lang="zh"
-# 损失几乎是零，译文却是错的。解码器学会了重复它读到的词元，而翻译时没有东西可以重复。
+# 损失几乎是零，译文却是错的。解码器学会了重复它读到的词元。训练时它从未读过 `<s>`，所以它说的第一个词全凭偶然，然后它就一直重复这个词。
 #
 # ## 思想
 #
 # **解码器读某个位置之前的正确词元，并说出该位置的词元：它读的就是它该说的，只是移动了一位。**
 #
-# 移位把 `<s>` 放在所读内容的前面，把 `</s>` 放在所说内容的后面。读正确的词元，而不读自己写出的词元，这叫*强制教学*。
+# 移位把 `<s>` 放在所读内容的前面，把 `</s>` 放在所说内容的后面。读正确的词元，而不读自己写出的词元，这叫*强制教学*（teacher forcing）。
 #
 # ## 用普通的 PyTorch 写
 #
 # `shift` 生成这两行。单元格的其余部分是能学会这个句子的最小模型：一张 *logits*（softmax 之前的得分）表，
-# 每个位置一行，词表的每一项一列。*损失*是五个位置上，正确词元的负对数概率的平均值：
+# 每个位置一行，词表的每一项一列。*损失*（loss）是五个位置上，正确词元的负对数概率的平均值：
 #
 # $$L = -\frac{1}{5} \sum_{t=1}^{5} \log p(y_t)$$
 #
@@ -204,18 +212,18 @@ assert ours < 0.1
 #
 # ## A small model learns it
 #
-# A Transformer with two layers of 64 features, and the shifted rows. Chapter 10 explains what is in it. A *greedy search*
-# (贪心搜索) takes the most probable token, again and again, until `</s>`; chapter 12 is about searches.
+# A Transformer with two layers and vectors of 64 features (a feature is one number of a vector), and the shifted rows.
+# Chapter 10 explains what is in it. A *greedy search* (贪心搜索) takes the most probable token, again and again, until `</s>`; chapter 12 is about searches.
 
 # %% [markdown] lang="zh"
-# 全零的表认为 8 个词元的可能性相同，它的损失是 $\ln 8 = 2.08$：这就是猜。知道会出现哪五个词元、却不知道在哪里的模型，
+# 全零的表认为 8 个词元的可能性相同，它的损失是 $\ln 8 = 2.08$：这就是瞎猜。知道会出现哪五个词元、却不知道在哪里的模型，
 # 损失是 $\ln 5 = 1.61$。损失为 0 就是完全确定。
 #
 # 这张表把句子背了下来，别的什么也不会：它不读源语言句子。下面是一个会读的模型。
 #
 # ## 小模型学会了
 #
-# 一个两层、64 个特征的 Transformer，加上移位后的两行。里面有什么，第 10 章解释。*贪心搜索*每次取概率最大的词元，
+# 一个两层的 Transformer，向量是 64 维（每一维是一个特征），加上移位后的两行。里面有什么，第 10 章解释。*贪心搜索*（greedy search）每次取概率最大的词元，
 # 一直取到 `</s>`；第 12 章专讲搜索。
 
 # %%
@@ -230,12 +238,13 @@ assert translate(reading) == "i want a beer"
 #
 # The sentence is well known from a script: `5-1.Transformer` of graykode's nlp-tutorial. Its model has vectors of 512
 # features, 8 heads (chapter 7) and 6 + 6 layers: 44 million parameters (参数). The norm (chapter 9) stands after each
-# addition ("post-norm"), as in the paper of Vaswani et al. 2017. The learning rate (学习率) of Adam is 1e-3 from the first step on. We add a dropout (暂退法) of 0.1, as in the
-# paper.
+# addition ("post-norm"), as in the paper of Vaswani et al. 2017. The learning rate (学习率) of Adam is 1e-3 from the first
+# step on. We add a dropout (暂退法) of 0.1, as in the paper: in training a tenth of the numbers, drawn at random, is set to 0.
 #
 # Guess before you read on. Which of these four changes helps? Each is made alone.
 #
-# - pre-norm: the norm stands before each sublayer, and the addition after it is not normalised;
+# - pre-norm: the norm stands before each sublayer (a step inside a layer, chapter 9), and the addition after it is not
+#   normalised;
 # - a rate of 3e-4 instead of 1e-3;
 # - four steps of warm-up (预热), in which the rate rises from 2.5e-4 to 1e-3;
 # - no dropout.
@@ -245,13 +254,13 @@ assert translate(reading) == "i want a beer"
 #
 # 这个句子因一个脚本而出名：graykode 的 nlp-tutorial 中的 `5-1.Transformer`。它的模型中每个向量有 512 个特征，有 8 个头（第 7 章）、6 + 6 层，
 # 一共 4400 万个参数。规范化（第 9 章）放在每次相加之后（“post-norm”，后置规范化），与 Vaswani 等 2017 年的论文相同。Adam 的学习率从第一步起就是 1e-3。
-# 我们加上 0.1 的暂退法，也与论文相同。
+# 我们加上 0.1 的暂退法（dropout），也与论文相同：训练时随机把十分之一的数置零。
 #
 # 请先猜再往下读。下面四种改动，哪一种有用？每次只改一处。
 #
-# - 前置规范化：规范化放在每个子层之前，其后的相加不再规范化；
+# - 前置规范化（pre-norm）：规范化放在每个子层（层里的一步，第 9 章）之前，其后的相加不再规范化；
 # - 学习率用 3e-4，而不是 1e-3；
-# - 四步预热，学习率从 2.5e-4 升到 1e-3；
+# - 四步预热（warm-up），学习率从 2.5e-4 升到 1e-3；
 # - 不用暂退法。
 
 # %%
@@ -269,6 +278,7 @@ changes = {
 }
 small_losses = train_one_sentence(seed=1, lr=3e-3, warmup_steps=5, **SMALL)
 large = {name: train_one_sentence(seed=1, **{**script, **each}) for name, each in changes.items()}
+print("losses at the steps 1, 3, 5 to 19")
 for name, losses in {"small model": small_losses, **large}.items():
     print(f"{name:<16}", " ".join(f"{loss:4.2f}" for loss in losses[::2]))
 
@@ -282,6 +292,7 @@ axes.plot(range(1, 21), small_losses, label="small model", linestyle="--")
 for label, losses in large.items():
     axes.plot(range(1, 21), losses, label=f"large: {label}")
 axes.axhline(math.log(8), color="gray", linewidth=0.8, label="guessing: ln 8")
+axes.axhline(math.log(5), color="gray", linewidth=0.8, linestyle=":", label="the right five: ln 5")
 axes.set_xticks(range(0, 21, 5))
 axes.set_xlabel("step")
 axes.set_ylabel("loss [nats per token]")
@@ -301,6 +312,10 @@ assert large["pre-norm"][-1] < 0.5 < 1.0 < min(min(losses) for losses in post)
 assert all(max(losses) > 3.0 > math.log(8) for losses in large.values())
 assert 43_500_000 < sum(parameter.numel() for parameter in large_model.parameters()) < 44_500_000
 assert small_losses[-1] < 0.3 < 1.5 < small_losses[0]
+assert small_losses == sorted(small_losses, reverse=True)
+drawn = [line for line in axes.get_lines() if len(set(line.get_ydata())) == 1]
+assert [line.get_ydata()[0] for line in drawn] == [math.log(8), math.log(5)]
+assert all(len(losses[::2]) == 10 for losses in large.values())
 
 
 def share_moved_by_the_rate(lr: float) -> float:
@@ -319,18 +334,18 @@ def share_moved_by_the_rate(lr: float) -> float:
 assert share_moved_by_the_rate(1e-3) > 0.8
 
 # %% [markdown]
-# Look at: the right end of the curves. Two of them are near zero. The others stay near the gray line. Then look at the
-# first steps: every curve of the large model rises far above the gray line.
+# Look at: the right end of the curves. Two of them are near zero. The others stay near the two gray lines. Then look at
+# the first steps: every curve of the large model rises far above the gray lines, and the small model's falls at once.
 #
 # ## What the output says
 #
 # - The small model learns the sentence, with the shift. Its translation is right.
 # - Of the four changes, only pre-norm cures the large model.
-# - The other three changes, each with post-norm, end where the unchanged model ends: between the two losses of guessing,
-#   or near them.
+# - The other three changes, each with post-norm, end where the unchanged model ends: between $\ln 5$ and $\ln 8$,
+#   the two losses of guessing, or near them.
 # - Every large model, the one with pre-norm too, first gets worse than a model that knows nothing.
 #
-# Why does each loss rise? Adam divides a gradient by its own size. So its first step moves nearly every weight by the
+# Why does each loss of the large model rise? Adam divides a gradient by its own size. So its first step moves nearly every weight by the
 # rate, however small the gradient is: here millions of weights by 1e-3 at once, along the gradient of five tokens.
 # Why does pre-norm come back, and post-norm not? With pre-norm a sum runs from the first layer to the last, and nothing
 # divides it; the gradient comes back along it. With post-norm the sum is divided by its size at each addition. Twenty
@@ -342,18 +357,19 @@ assert share_moved_by_the_rate(1e-3) > 0.8
 # > code: training/schedules.py: warm_up
 
 # %% [markdown] lang="zh"
-# 看图：曲线的右端。有两条接近零，其余的停在灰线附近。再看最初几步：大模型的每条曲线都升到灰线上方很远。
+# 看图：曲线的右端。有两条接近零，其余的停在两条灰线附近。再看最初几步：大模型的每条曲线都升到灰线上方很远，小模型的曲线则一开始就下降。
 #
 # ## 输出说明了什么
 #
 # - 有了移位，小模型学会了这个句子，译文正确。
 # - 四种改动中，只有前置规范化治好了大模型。
-# - 另外三种改动都用后置规范化，结果和未改动的模型一样：停在两个猜测损失之间，或在它们附近。
+# - 另外三种改动都用后置规范化，结果和未改动的模型一样：停在 $\ln 5$ 与 $\ln 8$ 这两个猜测的损失之间，或在它们附近。
 # - 每个大模型，包括前置规范化的那个，起先都变得比一无所知的模型更差。
 #
-# 损失为什么会上升？Adam 把梯度除以它自己的大小。所以无论梯度多小，第一步都让几乎每个权重移动一个学习率那么多：
+# 大模型的损失为什么都会上升？Adam 把梯度除以它自己的大小。所以无论梯度多小，第一步都让几乎每个权重移动一个学习率那么多：
 # 这里是数百万个权重同时沿着五个词元的梯度移动 1e-3。
-# 为什么前置规范化能回来，后置规范化不能？前置规范化时，一个和从第一层一直通到最后一层，没有东西去除它，梯度沿着它返回。
+# 为什么前置规范化能回来，后置规范化不能？前置规范化时，各层不断累加成的那个和，从第一层一直通到最后一层，
+# 中途没有被缩小，梯度就沿着它传回来。
 # 后置规范化时，每次相加之后，和都要除以自己的大小。一种设置下的二十步训练说明这个改动有用；原因是否就在这里，由第 9 章测量，
 # 那里画出了梯度。论文用后置规范化，预热 4,000 步：四步的预热代替不了它。
 #

@@ -54,8 +54,8 @@ print(f"{len(counts):,} words known; unknown in the validation text: {naive_shar
 print(unknown[:9])
 
 # %% [markdown]
-# One word in forty is unknown, and most of these are old friends: a word with its comma is another word than the same word
-# without it. A model has no way to learn what `<unk>` means.
+# One word in forty is unknown, and most of these are known but for their punctuation: a word with its comma is another
+# word than the same word without it. A model has no way to learn what `<unk>` means.
 #
 # ## The idea
 #
@@ -71,7 +71,7 @@ print(unknown[:9])
 # > code: text/tokenizers/words.py: WordsTokenizer
 
 # %% [markdown] lang="zh"
-# 每四十个词就有一个是未知词，而且其中大多数是老朋友：带逗号的词与不带逗号的同一个词成了两个词。模型无从知道 `<unk>` 是什么意思。
+# 每四十个词就有一个是未知词。其中大多数其实是认识的词，只是粘着标点：带逗号的词与不带逗号的同一个词成了两个词。模型无从知道 `<unk>` 是什么意思。
 #
 # ## 思想
 #
@@ -111,14 +111,16 @@ assert words.pieces(range(4)) == vocabulary[:4]
 # %% [markdown]
 # ## Subwords (子词), in plain Python
 #
-# The second cure leaves nothing unknown. *Byte-pair encoding* (BPE, Sennrich et al. 2016) begins with characters (字符). It
-# joins the two neighbours that stand together most often, and does that again and again. Frequent words end as one
-# piece. Rare words stay in several. `▁` marks the beginning of a word. There is no tensor in it, so this is Python alone.
+# The second cure leaves no *word* unknown: at worst a word is spelled in characters (字符). Only a character that the
+# training text does not have is unknown. *Byte-pair encoding* (BPE, Sennrich et al. 2016) begins with characters. It joins
+# the two neighbours that stand together most often, and does that again and again. Frequent words end as one piece. Rare
+# words stay in several. `▁` marks the beginning of a word. There is no tensor in it, so this is Python alone.
 
 # %% [markdown] lang="zh"
 # ## 子词，用普通的 Python 写
 #
-# 第二种办法不留下任何未知的东西。*字节对编码*（BPE，Sennrich 等，2016）从字符开始。
+# 第二种办法不留下未知的*词*：最坏也能用字符拼出来。只有训练文本中没有的字符才是未知的。
+# *字节对编码*（byte-pair encoding，简称 BPE，Sennrich 等，2016）从字符开始。
 # 它把最常相邻的两个片段连接起来，这样反复进行。常见的词最后成为一个片段，少见的词仍是几个片段。
 # `▁` 标出词的开头。这里没有张量，所以只用 Python。
 
@@ -188,12 +190,14 @@ assert ours != theirs
 # ## Characters (字符)
 #
 # The other extreme: each character is a piece. There are few entries, and hardly anything is unknown. For Chinese, where
-# words are not separated by blanks, a character is a natural unit: 我爱你 is three tokens.
+# words are not separated by blanks, a character is a natural unit: 我爱你 is three tokens. Between characters `▁` stands for
+# the blank.
 
 # %% [markdown] lang="zh"
 # ## 字符
 #
-# 另一个极端：每个字符是一个片段。词表很小，几乎没有未知的东西。中文的词之间没有空格，一个汉字就是自然的单位：我爱你是三个词元。
+# 另一个极端：每个字符是一个片段。词表很小，几乎没有未知的东西。中文的词之间没有空格，一个汉字就是自然的单位：“我爱你”是三个词元。
+# 在字符之间，`▁` 代表空格。
 
 # %%
 from dragoman.text.tokenizers.characters import CharactersConfig
@@ -205,17 +209,18 @@ bpe = train_tokenizers(config, lambda: iter(sources), lambda: iter(())).src
 print(characters.vocab_size, "characters;", characters.pieces(characters.encode("我爱你")))
 for name, tokenizer in {"words": words, "BPE": bpe, "characters": characters}.items():
     print(f"{name:<11}", *tokenizer.pieces(tokenizer.encode(text)))
+print("never seen: ", *bpe.pieces(bpe.encode("ich 我 @ é")))
 
 # %% [markdown]
 # ## Lengths
 #
-# The smaller the pieces, the longer the sequences. Each piece is a step of a search, and the cost of attention (chapter 4)
-# grows with the square of the length: $n^2$.
+# The smaller the pieces, the longer the sequences. Each piece of the translation is a step of the search (chapter 12). The
+# cost of attention (chapter 4) grows with the square of the length: $n^2$.
 
 # %% [markdown] lang="zh"
 # ## 长度
 #
-# 片段越小，序列越长。每个片段都是搜索的一步，而注意力（第 4 章）的代价随长度的平方增长：$n^2$。
+# 片段越小，序列越长。译文的每个片段都是搜索（第 12 章）的一步。注意力（第 4 章）的代价随长度的平方增长：$n^2$。
 
 # %%
 from dragoman.analysis.figure import new_figure
@@ -255,7 +260,7 @@ show(
 #
 # ## 一样长：填充
 #
-# 张量是矩形。长度不同的句子在末尾用 `<pad>`（编号 0）填满，*掩码*说明哪些位置是真实的。
+# 张量是矩形。长度不同的句子在末尾用 `<pad>`（编号 0）填满，这叫填充（padding）。*掩码*（mask）说明哪些位置是真实的。
 # 模型怎样不让填充影响结果，是第 5 章的内容。
 
 # %%
@@ -276,6 +281,9 @@ assert all(
     tokenizer.decode(tokenizer.encode(text)) == text for tokenizer in (words, bpe, characters)
 )
 assert not any(UNK_ID in bpe.encode(pair.src) for pair in held_out)
+assert not set("我@é") & set("".join(sources))
+assert bpe.pieces(bpe.encode("ich 我 @ é")) == ["▁ich", *["▁", "<unk>"] * 3]
+assert characters.pieces(characters.encode(text)).count("▁") == text.count(" ")
 assert characters.vocab_size < 800 < words.vocab_size
 assert bpe.pieces(bpe.encode(text)) == ["▁ich", "▁möchte", "▁ein", "▁b", "ier"]
 
@@ -285,23 +293,25 @@ assert bpe.pieces(bpe.encode(text)) == ["▁ich", "▁möchte", "▁ein", "▁b"
 # - Cutting off punctuation makes unknown words more than five times as rare, with fewer entries.
 # - Our hundred merges and SentencePiece's first hundred pieces are the same.
 # - With BPE of 800 entries no piece of the validation text is unknown. `bier` is two pieces, `ich` is one.
+# - The training text has no 我, no @ and no é. Each of these characters becomes `<unk>`.
 # - Characters have the smallest vocabulary of the three and the longest sequences.
 # - Each of the three puts the sentence together again as it was.
 #
-# On Multi30k (29,000 pairs) all of Dragoman's records are trained with a joint BPE of 8,000 entries. Words by spaCy's
-# rules are there too (`tokenizer: {type: words, rules: spacy}`). `benchmarks/log/2026-11.md` has the experiments with
+# On Multi30k (29,000 pairs) all of Dragoman's records are trained with a joint BPE of 8,000 entries: source and target
+# share one vocabulary. Words by spaCy's rules are there too (`tokenizer: {type: words, rules: spacy}`). `benchmarks/log/2026-11.md` has the experiments with
 # other sizes.
 #
 # ## Three lines to keep
 #
 # - A vocabulary is counted from the training text alone.
-# - BPE joins the most frequent neighbours; common words become one piece, and nothing is unknown.
+# - BPE joins the most frequent neighbours; common words become one piece, and only an unseen character is
+#   unknown.
 # - Smaller pieces mean fewer entries and longer sequences.
 #
 # ## If you come from elsewhere
 #
 # Others number the specials in another way: `<unk>` 0 and `<pad>` 1, or `<s>` 0, `</s>` 1 and `<blank>` 2. The order does
-# not matter; that both sides of the code mean the same does. One edition of the Annotated Transformer counts its
+# not matter. It matters that encoding and decoding use the same ids. One edition of the Annotated Transformer counts its
 # vocabulary from training, validation and test text together. `docs/other-notes.md` says who does what.
 #
 # ## Exercises
@@ -328,22 +338,23 @@ assert bpe.pieces(bpe.encode(text)) == ["▁ich", "▁möchte", "▁ein", "▁b"
 # - 切下标点后，未知词减少到五分之一以下，词表反而更小。
 # - 我们的一百次合并，与 SentencePiece 的前一百个片段相同。
 # - 用 800 项的 BPE，验证集文本中没有未知的片段。`bier` 是两个片段，`ich` 是一个。
+# - 训练文本中没有“我”、@ 和 é。这三个字符都变成 `<unk>`。
 # - 三者之中，字符的词表最小，序列最长。
 # - 三者都能把句子原样拼回去。
 #
-# 在 Multi30k（29,000 个句对）上，Dragoman 的所有记录都用 8,000 项的联合 BPE 训练。也可以按 spaCy 的规则切词
+# 在 Multi30k（29,000 个句对）上，Dragoman 的所有记录都用 8,000 项的联合 BPE（源语言和目标语言共用一张词表）训练。也可以按 spaCy 的规则切词
 # （`tokenizer: {type: words, rules: spacy}`）。其他大小的实验见 `benchmarks/log/2026-11.md`。
 #
 # ## 记住三句话
 #
 # - 词表只从训练文本中计数。
-# - BPE 连接最常相邻的片段；常见的词成为一个片段，而且没有未知的东西。
+# - BPE 连接最常相邻的片段；常见的词成为一个片段，只有没见过的字符才是未知的。
 # - 片段越小，词表越小，序列越长。
 #
 # ## 如果你从别处来
 #
 # 别处给特殊词元另外编号：`<unk>` 是 0、`<pad>` 是 1，或者 `<s>` 是 0、`</s>` 是 1、`<blank>` 是 2。
-# 次序不重要，重要的是代码的两边意思相同。Annotated Transformer 的一个版本把训练、验证、测试文本合在一起给词表计数。
+# 次序不重要，重要的是编码和解码两端用同一套编号。Annotated Transformer 的一个版本把训练、验证、测试文本合在一起给词表计数。
 # 谁怎样做，见 `docs/other-notes.md`。
 #
 # ## 练习

@@ -28,7 +28,7 @@
 #
 # ## 一次失败的朴素尝试
 #
-# 词表中的每个词元都有自己的向量，即它的*嵌入*。从句子到一个向量，最短的路是取各词元向量的平均值。
+# 词表中的每个词元都有自己的向量，即它的*嵌入*（embedding）。从句子到一个向量，最短的路是取各词元向量的平均值。
 # 我们对“ich möchte ein bier”这样做，再对同样的词倒过来做一遍。
 
 # %%
@@ -54,12 +54,17 @@ assert difference.abs().max() < 1e-6
 #
 # A *recurrent neural network* (循环神经网络) computes a new state from the old state and the next token. An *LSTM*
 # (长短期记忆网络) has two: the hidden state (隐状态) $h$, which is shown, and the cell state (记忆元状态) $c$, which is kept. The
-# input gate $i$, the forget gate $f$, the output gate $o$ and the candidate $g$ are computed of the token's vector and
-# of $h$, with weights of their own:
+# input gate $i$, the forget gate $f$, the output gate $o$ and the candidate $g$ are computed of the token's vector $x$ and
+# of $h$. Each has two matrices $W$ and $U$ and a bias (偏置) $b$ of its own:
 #
-# $$i, f, o = \sigma(\dots), \quad g = \tanh(\dots), \qquad c' = f \odot c + i \odot g, \qquad h' = o \odot \tanh(c')$$
+# $$i = \sigma(W_i x + U_i h + b_i), \qquad f = \sigma(W_f x + U_f h + b_f)$$
 #
-# $\sigma$ is the sigmoid: it lies between 0 (shut) and 1 (open). $\odot$ multiplies number by number.
+# $$o = \sigma(W_o x + U_o h + b_o), \qquad g = \tanh(W_g x + U_g h + b_g)$$
+#
+# $$c' = f \odot c + i \odot g, \qquad h' = o \odot \tanh(c')$$
+#
+# $\sigma$ is the sigmoid: it lies between 0 (shut) and 1 (open). $\odot$ multiplies number by number. Dragoman's layer
+# keeps the four matrices below each other, in this order: input, forget, candidate, output.
 
 # %% [markdown] lang="zh"
 # 两个向量相同，只差舍入误差。平均值不知道词的次序，任何解码器都无法把它找回来。
@@ -70,22 +75,27 @@ assert difference.abs().max() < 1e-6
 #
 # ## 一步，用普通的 PyTorch 写
 #
-# *循环神经网络*从旧状态和下一个词元算出新状态。*LSTM*（长短期记忆网络）有两个状态：显示在外的隐状态 $h$，
-# 和保留在内的记忆元状态 $c$。输入门 $i$、遗忘门 $f$、输出门 $o$ 和候选 $g$ 由词元的向量和 $h$ 算出，各有自己的权重：
+# *循环神经网络*（recurrent neural network）从旧状态和下一个词元算出新状态。*LSTM*（长短期记忆网络）有两个状态：显示在外的隐状态 $h$，
+# 和保留在内的记忆元状态 $c$。输入门 $i$、遗忘门 $f$、输出门 $o$ 和候选 $g$ 由词元的向量 $x$ 和 $h$ 算出，
+# 各有自己的两个矩阵 $W$、$U$ 和一个偏置 $b$：
 #
-# $$i, f, o = \sigma(\dots), \quad g = \tanh(\dots), \qquad c' = f \odot c + i \odot g, \qquad h' = o \odot \tanh(c')$$
+# $$i = \sigma(W_i x + U_i h + b_i), \qquad f = \sigma(W_f x + U_f h + b_f)$$
 #
-# $\sigma$ 是 sigmoid 函数，取值在 0（关）与 1（开）之间。$\odot$ 是逐个相乘。
+# $$o = \sigma(W_o x + U_o h + b_o), \qquad g = \tanh(W_g x + U_g h + b_g)$$
+#
+# $$c' = f \odot c + i \odot g, \qquad h' = o \odot \tanh(c')$$
+#
+# $\sigma$ 是 sigmoid 函数，取值在 0（关）与 1（开）之间。$\odot$ 是逐个相乘。Dragoman 的层把四个矩阵上下叠放，
+# 次序是：输入门、遗忘门、候选、输出门。
 
 # %%
 from dragoman.nn.recurrent import LSTMLayer
 
 
 def step(x, h, c, gates):
-    values = {
-        name: x @ of_input.T + h @ of_state.T + bias
-        for name, (of_input, of_state, bias) in gates.items()
-    }
+    values = {}
+    for name, (W, U, b) in gates.items():
+        values[name] = W @ x + U @ h + b
     kept = values["forget"].sigmoid() * c
     added = values["input"].sigmoid() * values["candidate"].tanh()
     c = kept + added
@@ -93,10 +103,14 @@ def step(x, h, c, gates):
 
 
 layer = LSTMLayer(16, 8)  # Dragoman's: its weights serve both
-names = ["input", "forget", "candidate", "output"]
-of_inputs, of_states = layer.fast.weight_ih_l0.chunk(4), layer.fast.weight_hh_l0.chunk(4)
-biases = (layer.fast.bias_ih_l0 + layer.fast.bias_hh_l0).chunk(4)
-gates = dict(zip(names, zip(of_inputs, of_states, biases, strict=True), strict=True))
+W, U = layer.fast.weight_ih_l0, layer.fast.weight_hh_l0  # (32, 16) and (32, 8)
+b = layer.fast.bias_ih_l0 + layer.fast.bias_hh_l0  # PyTorch has two biases, which are added
+gates = {
+    "input": (W[0:8], U[0:8], b[0:8]),
+    "forget": (W[8:16], U[8:16], b[8:16]),
+    "candidate": (W[16:24], U[16:24], b[16:24]),
+    "output": (W[24:32], U[24:32], b[24:32]),
+}
 
 
 def read(ids):
@@ -109,15 +123,17 @@ def read(ids):
 print("difference of the two orders:", f"{(read(forwards) - read(backwards)).abs().max():.3f}")
 
 # %% [markdown]
-# Dragoman's layer takes a whole batch, (batch, length, features). It computes the equations step by step, and by
-# PyTorch's fast layer over the same weights.
+# Dragoman's layer takes a whole batch, (batch, length, features). `layer.read` computes the equations step by step, and can
+# leave out padding: the encoder reads with it. `layer(...)` computes them by PyTorch's fast layer over the same weights:
+# the decoder is trained with it.
 #
 # > code: nn/recurrent.py: LSTMLayer.next_state
 #
 # > code: nn/recurrent.py: RecurrentLayer.read
 
 # %% [markdown] lang="zh"
-# Dragoman 的层接受整个批次，形状是（批次，长度，特征）。它可以按公式一步一步算，也可以用 PyTorch 的快速层，权重相同。
+# Dragoman 的层接受整个批次，形状是（批次，长度，特征）。`layer.read` 按公式一步一步算，能够跳过填充，编码器用它来读。
+# `layer(...)` 用 PyTorch 的快速层来算，权重相同，解码器训练时用它。
 #
 # > code: nn/recurrent.py: LSTMLayer.next_state
 #
@@ -141,13 +157,16 @@ assert (h[0] - h[1]).abs().max() > 0.1
 # ## Padding must not be read
 #
 # The state after the last *word* goes to the decoder, not the state after the last column. Where a place is padding (填充)
-# the state stays as it was. Here "ein bier" is filled up to the length of the whole sentence.
+# the state stays as it was. `torch.where` chooses for each sentence between the new state and the old one. The mask of one
+# place has the shape (batch). It needs a second dimension, `[:, None]`: without it the mask would lie along the features.
+# Here "ein bier" is filled up to the length of the whole sentence.
 
 # %% [markdown] lang="zh"
 # ## 不能读填充
 #
 # 交给解码器的是最后一个*词*之后的状态，而不是最后一列之后的状态。在填充的位置，状态保持不变。
-# 这里把“ein bier”填充到整个句子的长度。
+# `torch.where` 为每个句子在新状态与旧状态之间选择。一个位置的掩码，形状是（批次）。它还需要第二个维度，即 `[:, None]`：
+# 没有它，掩码就会沿着特征排列。这里把“ein bier”填充到整个句子的长度。
 
 # %%
 x = embedding[torch.tensor([[4, 5, 6, 7], [6, 7, 0, 0]])]
@@ -164,17 +183,32 @@ assert not torch.allclose(read_all[1], read([6, 7]), atol=1e-2)
 # %% [markdown]
 # ## From encoder to decoder: `init_state`
 #
-# The decoder's first state is the encoder's last. d2l calls that `init_state`. In Dragoman it is `start`, and `Bridge`
-# maps the layers where their numbers differ. Encoders read from both sides (bidirectional, 双向), half of the features
-# each. Such a model learns the sentence of this book in forty steps.
+# The decoder's first state is the encoder's last. d2l calls that `init_state`; in Dragoman it is `start`.
+#
+# LSTMs can be stacked in layers. The second layer reads the hidden states of the first as if they were vectors of tokens, and
+# each layer has a last state of its own. Encoder and decoder may have different numbers of layers. Then `Bridge` maps all
+# last states of the one to first states of the other.
+#
+# An encoder's layer is often bidirectional (双向). One LSTM reads from the first word to the last, another from the last word
+# to the first, with half of the features each. So the last state of the backward direction is the one at the *first*
+# word. The numbers of both directions are joined, those of the forward direction first.
+#
+# Such a model learns the sentence of this book in forty steps.
 #
 # > code: models/recurrent.py: Bridge
 
 # %% [markdown] lang="zh"
 # ## 从编码器到解码器：`init_state`
 #
-# 解码器的第一个状态就是编码器的最后一个状态。d2l 把它叫作 `init_state`。在 Dragoman 里它叫 `start`，
-# 层数不同时由 `Bridge` 来映射。编码器是双向的，从两边读，各占一半特征。这样的模型用四十步学会本书的句子。
+# 解码器的第一个状态就是编码器的最后一个状态。d2l 把它叫作 `init_state`，在 Dragoman 里它叫 `start`。
+#
+# LSTM 可以叠成多层。第二层把第一层的隐状态当作词元的向量来读，每一层都有自己的最后状态。编码器和解码器的层数可以不同，
+# 这时由 `Bridge` 把前者各层的最后状态映射成后者各层的初始状态。
+#
+# 编码器的层往往是双向（bidirectional）的：一个 LSTM 从第一个词读到最后一个，另一个从最后一个词读到第一个，各占一半特征。
+# 所以反方向的最后状态，是*第一个*词处的状态。两个方向的数接在一起，正方向的在前。
+#
+# 这样的模型用四十步学会本书的句子。
 #
 # > code: models/recurrent.py: Bridge
 
@@ -197,6 +231,13 @@ for _ in range(40):
 print(f"loss {loss.item():.3f}:", " ".join(TGT_VOCAB[token] for token in best.ids))
 
 # %% [check]
+from dragoman.nn.recurrent import RecurrentEncoder
+
+stacked = RecurrentEncoder("lstm", 16, 8, 2, bidirectional=True, dropout=0.0)
+hidden, last = stacked(embedding[torch.tensor([forwards])], torch.ones(1, 4, dtype=torch.bool))
+assert len(last) == 2  # a state of each layer
+assert torch.equal(last[1][0][0, :4], hidden[0, -1, :4])  # forward: at the last word
+assert torch.equal(last[1][0][0, 4:], hidden[0, 0, 4:])  # backward: at the first
 assert loss < 0.1
 assert [TGT_VOCAB[token] for token in best.ids] == ["i", "want", "a", "beer"]
 
