@@ -126,8 +126,8 @@ assert hidden.softmax(-1)[2] == 0
 # %% [markdown] lang="zh"
 # ### 梯度，以及优化器的一步
 #
-# 网络靠小步学习。*损失*说明它错了多少。*梯度*说明损失怎样随每个*参数*变化，`backward` 负责计算它。
-# *优化器*让每个参数逆着自己的梯度移动一点。Adam 是本书所用的优化器，第 11 章会再讲。这里有两个参数，要学会正确答案是“第一个数加上第二个数的两倍”。
+# 网络靠小步学习。*损失*（loss）说明它错了多少。*梯度*（gradient）说明损失怎样随每个*参数*（parameter）变化，`backward` 负责计算它。
+# *优化器*（optimizer）让每个参数逆着自己的梯度移动一点。Adam 是本书所用的优化器，第 11 章会再讲。这里有两个参数，要学会正确答案是“第一个数加上第二个数的两倍”。
 
 # %%
 right = torch.tensor([5.0, 5.0, 4.0])
@@ -324,7 +324,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 #
 # Each text of this book stands in English and in Chinese. A page has a switch at its top: English, Chinese, or both side by
 # side. `dragoman learn 4 --lang zh` writes the notebook in Chinese. The important terms are given in both languages where
-# they first come. Figures and what programs print are in English. `--lang zh` serves the other commands of `learn` too.
+# they first come. Figures and what programs print are in English. `--lang zh` serves `check`, `bug` and `audit` too.
 #
 # ## Exercises
 #
@@ -375,6 +375,7 @@ assert [chapter.number for chapter in chapters()] == list(range(15))
 #
 # 本书的每段文字都有英文和中文。网页顶部有一个开关：英文、中文，或两者并排。
 # `dragoman learn 4 --lang zh` 写出中文的笔记本。重要的术语第一次出现时，附有英文原词；图和程序的输出是英文。
+# `check`、`bug` 和 `audit` 也可以加上 `--lang zh`。
 #
 # ## 练习
 #

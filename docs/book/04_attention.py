@@ -59,7 +59,7 @@ print("the best of four: a gradient goes back to the queries:", chosen.requires_
 #
 # ## In plain PyTorch
 #
-# The score of the Transformer is the dot product, divided by the root of the number of features:
+# The score of the Transformer is the dot product, divided by the root of the number of features (chapter 7 measures why):
 #
 # $$\text{attention}(Q, K, V) = \text{softmax}\left(\frac{Q K^T}{\sqrt{d}}\right) V$$
 #
@@ -75,12 +75,12 @@ print("the best of four: a gradient goes back to the queries:", chosen.requires_
 #
 # $$\text{context} = \sum_j \alpha_j v_j, \qquad \alpha = \text{softmax}(\text{score}(q, k_1), \text{score}(q, k_2), \dots)$$
 #
-# *查询* $q$ 是解码器用来提问的东西，即它的状态。*键* $k_j$ 与它比较。*值* $v_j$ 是被加起来的东西。
-# 本章中编码器的向量既是键，也是值。得到的和就是*上下文*，$\alpha_j$ 是*注意力权重*。
+# *查询*（query）$q$ 是解码器用来提问的东西，即它的状态。*键*（key）$k_j$ 与它比较。*值*（value）$v_j$ 是被加起来的东西。
+# 本章中编码器的向量既是键，也是值。得到的和就是*上下文*（context），$\alpha_j$ 是*注意力权重*（attention weight）。
 #
 # ## 用普通的 PyTorch 写
 #
-# Transformer 的得分是点积，再除以特征数的平方根：
+# Transformer 的得分是点积，再除以特征数的平方根（为什么要除：第 7 章用测量来回答）：
 #
 # $$\text{attention}(Q, K, V) = \text{softmax}\left(\frac{Q K^T}{\sqrt{d}}\right) V$$
 #
@@ -189,7 +189,7 @@ for name, make in SCORES.items():
 #
 # ## Where the tanh stands
 #
-# A softmax does not see what is added to all of its inputs. Without the tanh the additive score is
+# Add one number to all inputs of a softmax, and its output stays the same. Without the tanh the additive score is
 # $v \cdot (W q + U k) = v \cdot W q + v \cdot U k$, and its first part is the same for all keys: whatever the query is, the
 # weights are the same. A tanh of each part alone does not help: $v \cdot \tanh(W q)$ is again the same for all keys. Only
 # the tanh of the **sum** lets the query choose.
@@ -199,7 +199,7 @@ for name, make in SCORES.items():
 #
 # ## tanh 放在哪里
 #
-# softmax 看不见加在它所有输入上的东西。没有 tanh 时，加性得分是
+# 给 softmax 的所有输入加上同一个数，输出不变。没有 tanh 时，加性得分是
 # $v \cdot (W q + U k) = v \cdot W q + v \cdot U k$，其中第一部分对所有键都相同：无论查询是什么，权重都一样。
 # 对每一部分单独取 tanh 也没有用：$v \cdot \tanh(W q)$ 对所有键还是相同。只有对**和**取 tanh，查询才能选择。
 
@@ -319,7 +319,8 @@ assert (by_heart.argmax(dim=-1) == 4).all()
 #
 # ## Does attention help long sentences?
 #
-# That was the promise of 2015. On Multi30k (English to German, one run each; `benchmarks/families.md` has all rows):
+# That was the promise of 2015. BLEU scores translations from 0 to 100, and higher is better (chapter 13). On Multi30k
+# (English to German, one run each; `benchmarks/families.md` has all rows):
 #
 # | words of the source | BLEU without attention | BLEU with the dot product |
 # |---|---|---|
@@ -327,8 +328,8 @@ assert (by_heart.argmax(dim=-1) == 4).all()
 # | 15-17 | 23.84 | 35.50 |
 # | 21 or more | 13.81 | 23.68 |
 #
-# Attention helps at each length. It does **not** keep the BLEU of short sentences: from the first row to the last the
-# model with attention loses 22 points, and the model without loses 26. Of its first row's BLEU the model with attention
+# Attention helps at each length. It does **not** give long sentences the BLEU of short ones: from the first row to the
+# last the model with attention loses 22 points, and the model without loses 26. Of its first row's BLEU the model with attention
 # keeps a half, the other a third. `dragoman inspect lengths RUN` makes this table of any run.
 #
 # Here in small: exact matches by length, with and without attention, after the same training on copying. Copying needs
@@ -339,7 +340,8 @@ assert (by_heart.argmax(dim=-1) == 4).all()
 #
 # ## 注意力对长句有帮助吗？
 #
-# 这是 2015 年的承诺。在 Multi30k 上（英译德，各训练一次；全部各行见 `benchmarks/families.md`）：
+# 这是 2015 年的承诺。BLEU 是译文质量的分数，从 0 到 100，越高越好（第 13 章）。
+# 在 Multi30k 上（英译德，各训练一次；完整的表见 `benchmarks/families.md`）：
 #
 # | 源语言的词数 | 没有注意力的 BLEU | 点积注意力的 BLEU |
 # |---|---|---|
@@ -347,7 +349,7 @@ assert (by_heart.argmax(dim=-1) == 4).all()
 # | 15-17 | 23.84 | 35.50 |
 # | 21 个及以上 | 13.81 | 23.68 |
 #
-# 在每种长度上，注意力都有帮助。它并**不能**保住短句的 BLEU：从第一行到最后一行，有注意力的模型降了 22 分，没有的降了 26 分。
+# 在每种长度上，注意力都有帮助。但它**不能**让长句保持短句那样高的 BLEU：从第一行到最后一行，有注意力的模型降了 22 分，没有的降了 26 分。
 # 与自己第一行的 BLEU 相比，有注意力的模型剩下一半，另一个剩下三分之一。`dragoman inspect lengths RUN` 可以对任何一次训练做出这张表。
 #
 # 这里做一个小的：经过同样的抄写训练，有注意力和没有注意力时，各种长度上完全正确的比例。抄写需要每一个符号；
@@ -446,7 +448,7 @@ assert shares["no attention"][-1] == min(shares["no attention"])
 # - 没有对和取 tanh，所有查询的权重都相同。
 # - 背下一个句子的模型，在每个词之前都看 `</s>`。
 # - 学会倒序的模型，除了至多两行，都看着正确的位置，或者它的旁边。
-# - 符号只有这么几个时，有注意力的模型在每种长度上几乎全部抄对。没有注意力的模型抄得对最短的，在最长的上最差。
+# - 符号只有这么几个时，有注意力的模型在每种长度上几乎全部抄对。没有注意力的模型，最短的能抄对，最长的抄得最差。
 #   上面的表中两者都下降：真实的句子变长时，还因为别的原因变难。
 #
 # ## 记住三句话
@@ -459,7 +461,7 @@ assert shares["no attention"][-1] == min(shares["no attention"])
 #
 # - d2l.ai（1.0 版）的 `AdditiveAttention` 对和取 tanh，与 Bahdanau 的论文相同。更早的 MXNet 版中的 `MLPAttention`
 #   写的是这个公式，代码却对每个投影单独取 tanh。有人把这个类改写成 PyTorch，流传开来，其中完全没有 tanh。
-#   两种情形下查询都会消失，如上所示。
+#   两种情形下查询都不起作用，如上所示。
 # - d2l 带 Bahdanau 注意力的解码器用*前一个*状态提问，与我们相同；Luong 的用新的状态。
 #
 # ## 练习

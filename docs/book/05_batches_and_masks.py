@@ -12,7 +12,10 @@
 # ## A naive try that fails
 #
 # Two sentences: "ich möchte ein bier", and "ein bier". A tensor of both needs rows of equal length. So we fill up the
-# short one with `<pad>`, id 0, and let each token look at all tokens of its row, as in chapter 4.
+# short one with `<pad>`, id 0.
+#
+# In chapter 4 a decoder asked, and the source sentence answered. Here every token of a sentence asks all tokens of the same
+# sentence. That is *self-attention* (自注意力): query, key and value are the same rows.
 
 # %% [markdown] lang="zh"
 # # 5. 批次与掩码
@@ -22,13 +25,16 @@
 # 时间：阅读和尝试大约 90 分钟；在一个核上运行各单元格需要 4 秒。
 # 需要第 1 章（`shift`）、第 2 章（填充）和第 4 章（`attention`）。
 #
-# 句子是许多个一起算的，合成一个*批次*。短的句子要填充。*掩码*说明哪些可以看。
+# 训练时许多句子合成一个*批次*（batch），一起算。短的句子要填充。*掩码*（mask）说明哪些可以看。
 # 掩码的错误是无声的：形状相配，损失下降，译文却变差。
 #
 # ## 一次失败的朴素尝试
 #
 # 两个句子：“ich möchte ein bier”和“ein bier”。要把它们放进一个张量，各行必须一样长。
-# 于是我们用 `<pad>`（编号 0）填满短的一行，然后像第 4 章那样，让每个词元看自己这一行的所有词元。
+# 于是我们用 `<pad>`（编号 0）填满短的一行。
+#
+# 第 4 章中，提问的是解码器，回答的是源语言句子。这里句子中的每个词元，都向同一个句子的所有词元提问。
+# 这就是*自注意力*（self-attention）：查询、键和值是同样的几行。
 
 # %%
 import torch
@@ -66,7 +72,9 @@ assert (weights[1, 0, 3:] > 0).all()
 # `batch` makes the three tensors of a training step. Two masks have the shape of attention's scores, or one that
 # broadcasts to it: row = who looks (query), column = what is looked at (key). True = may be seen.
 #
-# - **Padding mask**: no query looks at padded *keys*. Shape (batch, 1, 1, keys): the same columns for each head and row.
+# - **Padding mask**: no query looks at padded *keys*. Shape (batch, 1, 1, keys). The first 1 is for the heads of chapter 7,
+#   and the second for the queries: all of them see the same columns. Here there are no heads yet. So the cell after the next
+#   takes the first 1 away, with `padding_mask(src)[:, 0]`.
 # - **Causal mask** (因果掩码): query $i$ sees the keys $0 \dots i$. A decoder needs it, because in training it reads the whole
 #   target sentence at once, and the next token must not be seen.
 # - Where both must hold, `&` joins them.
@@ -83,8 +91,9 @@ assert (weights[1, 0, 3:] > 0).all()
 # `batch` 生成训练一步所需的三个张量。两种掩码的形状与注意力得分相同，或者能广播成那样：行 = 谁在看（查询），
 # 列 = 看什么（键）。True = 可以看。
 #
-# - **填充掩码**：任何查询都不看填充的*键*。形状是（批次，1，1，键）：对每个头、每一行都是同样的列。
-# - **因果掩码**：查询 $i$ 看键 $0 \dots i$。解码器需要它，因为训练时它一次读入整个目标语言句子，而下一个词元不能被看见。
+# - **填充掩码**：任何查询都不看填充的*键*。形状是（批次，1，1，键）。第一个 1 留给第 7 章的头，第二个 1 留给查询：
+#   它们看到的都是同样的列。这里还没有头，所以再下一个单元格用 `padding_mask(src)[:, 0]` 去掉第一个 1。
+# - **因果掩码**（causal mask）：查询 $i$ 看键 $0 \dots i$。解码器需要它，因为训练时它一次读入整个目标语言句子，而下一个词元不能被看见。
 # - 两者都要满足时，用 `&` 合起来。
 
 # %%
@@ -248,12 +257,12 @@ print(right_weights[0].detach().numpy().round(2))
 print(wrong_weights[0].detach().numpy().round(2))
 
 # %% [markdown]
-# With the same mask each position sees the *future* alone, and the last one sees nothing: a row of NaN. That row is luck:
-# it is seen at once. With a padding mask turned round every sentence that has padding looks at its padding alone, every
+# With the same mask each position sees the *future* alone, and the last one sees nothing: a row of NaN. That row of NaN is
+# lucky: it is seen at once. With a padding mask turned round every sentence that has padding looks at its padding alone, every
 # number is finite, and a sentence *without* padding has nothing left to look at.
 
 # %% [markdown] lang="zh"
-# 用同一个掩码时，每个位置只看见*未来*，最后一个位置什么也看不见：一整行 NaN。这一行是幸运，因为马上就会被发现。
+# 用同一个掩码时，每个位置只看见*未来*，最后一个位置什么也看不见：一整行 NaN。出现这行 NaN 算是幸运，因为马上就会被发现。
 # 填充掩码如果反了，有填充的句子就只看自己的填充，所有的数都是有限的；而*没有*填充的句子，就没有东西可看了。
 
 # %%
@@ -272,8 +281,8 @@ assert (padded_weights[0, :, :3] == 0).all()
 assert module(x, x, x, key_padding_mask=torch.ones(1, 5, dtype=torch.bool))[0].isnan().all()
 
 # %% [markdown]
-# d2l (动手学深度学习) has no mask at all but `valid_len`: the number of real keys of each row, from which `masked_softmax`
-# makes one.
+# d2l (动手学深度学习) passes no mask on, but `valid_len`: the number of real keys of each row. `masked_softmax` makes a mask
+# from it.
 #
 # ## Why minus infinity: 0 leaks
 #
@@ -281,7 +290,7 @@ assert module(x, x, x, key_padding_mask=torch.ones(1, 5, dtype=torch.bool))[0].i
 # $e^0 = 1$: more weight than some real keys have.
 
 # %% [markdown] lang="zh"
-# d2l（动手学深度学习）没有掩码，只有 `valid_len`：每一行真实键的个数，`masked_softmax` 由它做出掩码。
+# d2l（动手学深度学习）的接口不传掩码，只传 `valid_len`：每一行真实键的个数，`masked_softmax` 由它做出掩码。
 #
 # ## 为什么用负无穷：0 会泄漏
 #
@@ -299,11 +308,16 @@ print("filled -inf  ", scores.masked_fill(hidden, -torch.inf).softmax(-1))
 # Many write a large number in place of minus infinity. d2l's `masked_softmax` sets -1e6, the Annotated Transformer -1e9. In
 # float32 and in bfloat16 all three give exactly 0 after the softmax. In float16 the largest number is 65,504, and
 # `masked_fill` refuses the other two. (`torch.finfo(scores.dtype).min` exists in each.)
+#
+# Others *add* the mask to the scores. Such an additive mask has 0 where a key may be seen, and minus infinity where it is
+# hidden: a score plus 0 stays as it is, and a score plus minus infinity is minus infinity. The weights are the same.
 
 # %% [markdown] lang="zh"
 # 许多人用一个很大的负数代替负无穷。d2l 的 `masked_softmax` 用 -1e6，Annotated Transformer 用 -1e9。
 # 在 float32 和 bfloat16 中，三者经过 softmax 都恰好是 0。在 float16 中，最大的数是 65,504，`masked_fill` 拒绝另外两个。
 # （`torch.finfo(scores.dtype).min` 在每种类型中都存在。）
+#
+# 也有人把掩码*加*到得分上。这种加性掩码在可以看的键处是 0，在隐藏处是负无穷：得分加 0 不变，加负无穷就是负无穷。权重相同。
 
 # %%
 refused = []
@@ -327,6 +341,10 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
             assert scores.to(dtype).masked_fill(hidden, value).softmax(-1).tolist()[3:] == zeros
 assert refused == [(torch.float16, -1e6), (torch.float16, -1e9)]
 assert torch.finfo(torch.float16).max == 65504
+additive = torch.tensor([0.0, 0.0, 0.0, -torch.inf, -torch.inf])
+assert torch.equal(
+    (scores + additive).softmax(-1), scores.masked_fill(hidden, -torch.inf).softmax(-1)
+)
 
 # %% [markdown]
 # A row in which *everything* is hidden has a softmax of 0/0: NaN. That happens when a mask hides query rows instead of
@@ -349,12 +367,20 @@ assert torch.allclose(
 )
 
 # %% [markdown]
-# ## No padding mask in our decoder
+# ## No padding mask on the target
 #
-# Dragoman's decoder uses the causal mask alone. Padding stands at the end of a target sentence, so no real position can see
-# it: everything before it is real. What padded positions compute is not in the loss (chapter 6).
+# Where Dragoman's decoder looks at its own sentence, it uses the causal mask alone. Padding stands at the end of a target
+# sentence, so no real position can see it: everything before it is real. What padded positions compute is not in the loss
+# (chapter 6). Where the decoder looks at the source, it needs the padding mask of the source: nothing else hides that
+# padding.
 #
 # > code: models/transformer.py: Transformer.decode
+#
+# ## Padding costs time: sort by length
+#
+# Padded places are computed too, and for nothing. Four sentences of 2, 9, 2 and 9 tokens in one batch have 36 places, and 14
+# of them are padding. Sort the sentences by length, and cut the row into two batches of two: then no place is padding. The
+# share of padding is large where short sentences stand beside a long one.
 #
 # ## Does it matter? A test
 #
@@ -364,12 +390,17 @@ assert torch.allclose(
 # > code: learn/selftests.py: a_sentence_does_not_depend_on_its_batch
 
 # %% [markdown] lang="zh"
-# ## 我们的解码器没有填充掩码
+# ## 目标语言一侧不用填充掩码
 #
-# Dragoman 的解码器只用因果掩码。填充在目标语言句子的末尾，真实的位置都看不到它：它之前的一切都是真实的。
-# 填充位置算出的东西不进入损失（第 6 章）。
+# Dragoman 的解码器看自己的句子时，只用因果掩码。填充在目标语言句子的末尾，真实的位置都看不到它：它之前的一切都是真实的。
+# 填充位置算出的东西不进入损失（第 6 章）。解码器看源语言句子时，需要源语言的填充掩码：那里的填充没有别的东西来隐藏。
 #
 # > code: models/transformer.py: Transformer.decode
+#
+# ## 填充费时间：按长度排序
+#
+# 填充的位置也要计算，而且是白算。四个句子各有 2、9、2、9 个词元，放在一个批次里有 36 个位置，其中 14 个是填充。
+# 把句子按长度排序，再切成两个批次，每批两个句子：这样就没有填充了。短句与一个长句放在一起时，填充的比例就大。
 #
 # ## 这重要吗？一个测试
 #
@@ -384,7 +415,24 @@ change = batch_dependence(seed=1)
 print(f"largest change of a logit: {change:.1e}")
 
 # %% [check]
+from dataclasses import replace
+
+from dragoman.data.batch import collate_src
+from dragoman.learn.one_sentence import SMALL, build
+
 assert change < 1e-4
+model = build(1, **SMALL).eval()
+with torch.no_grad():
+    seen = model.encode(theirs.src, theirs.src_mask)
+    padding_seen = replace(seen, mask=torch.ones_like(seen.mask))
+    logits = [model.decode(theirs.tgt_in, memory) for memory in (seen, padding_seen)]
+changes = (logits[0] - logits[1]).abs().amax(dim=(1, 2))
+assert changes[0] < 1e-5  # no padding in this source
+assert changes[1] > 1e-3
+two, nine = [4] * 1, [4] * 8  # and </s>
+_, together = collate_src([two, nine, two, nine])
+assert (together.numel(), int((~together).sum())) == (36, 14)
+assert all(collate_src([one, one])[1].all() for one in (two, nine))
 
 # %% [markdown]
 # ## What the output says
@@ -395,7 +443,7 @@ assert change < 1e-4
 # - Filled with 0, a padded place has more weight than the weakest real key. Filled with minus infinity, it has none.
 # - float16 refuses -1e6 and -1e9. The other two types take them.
 # - A row that is hidden as a whole is NaN with minus infinity, and looks at everything equally with -1e9.
-# - A logit of Dragoman's Transformer changes by less than a ten-thousandth when longer sentences join the batch.
+# - A logit of Dragoman's Transformer changes by less than 0.0001 when longer sentences join the batch.
 #
 # ## Three lines to keep
 #
@@ -415,8 +463,8 @@ assert change < 1e-4
 # - predict: `predict_mask_shape`, the shape of a padding mask and a causal mask together.
 # - fill: `padding_share`, the share of padding in a batch.
 # - write: `sequence_mask`, the mask of padded rows.
-# - write: `joint_mask`, the mask of a decoder's self-attention.
-# - write: `to_other_convention`, a mask for those who add it to the scores.
+# - write: `joint_mask`, the mask of a decoder's self-attention. (Ours needs no padding there. Others join both, as here.)
+# - write: `to_other_convention`, an additive mask, for those who add it to the scores.
 # - write: `masked_softmax`, a softmax over real keys.
 # - experiment: `uneven_lengths`, lengths for which sorting saves most of the padding.
 #
@@ -434,11 +482,11 @@ assert change < 1e-4
 #
 # - 没有掩码时，填充占去一些权重，句子取决于它的批次。有了掩码就不会。
 # - 我们的批次和掩码与 Dragoman 的相同。
-# - 只要对其中一个把掩码反过来，PyTorch 的模块和函数就给出同样的输出。
+# - 只要把其中一方的掩码取反，PyTorch 的模块和函数就给出同样的输出。
 # - 填 0 时，填充的位置比最弱的真实键权重更大。填负无穷时，它没有权重。
 # - float16 拒绝 -1e6 和 -1e9。另外两种类型接受它们。
-# - 整行被隐藏时，用负无穷得到 NaN，用 -1e9 则同等地看一切。
-# - 更长的句子加入批次时，Dragoman 的 Transformer 的 logit 变化不到万分之一。
+# - 整行被隐藏时，用负无穷得到 NaN，用 -1e9 则对所有位置一视同仁。
+# - 更长的句子加入批次时，Dragoman 的 Transformer 的 logit 变化不到 0.0001。
 #
 # ## 记住三句话
 #
@@ -457,8 +505,8 @@ assert change < 1e-4
 # - 预测：`predict_mask_shape`，填充掩码与因果掩码相合的形状。
 # - 填空：`padding_share`，批次中填充所占的比例。
 # - 编写：`sequence_mask`，填充后各行的掩码。
-# - 编写：`joint_mask`，解码器自注意力的掩码。
-# - 编写：`to_other_convention`，换成加到得分上的掩码。
+# - 编写：`joint_mask`，解码器自注意力的掩码。（我们的解码器在这里不需要填充掩码，别处则像这里一样，把两者合起来。）
+# - 编写：`to_other_convention`，换成加性掩码，供把掩码加到得分上的人使用。
 # - 编写：`masked_softmax`，只对真实的键做 softmax。
 # - 实验：`uneven_lengths`，按长度排序能省去大部分填充的一组长度。
 #

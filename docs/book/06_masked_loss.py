@@ -62,14 +62,14 @@ for name, batch in batches.items():
 alone, beside = batches.values()
 assert torch.allclose(logits_of(alone)[0], logits_of(beside)[0, :5], atol=1e-4)
 assert naive["alone"] < 0.1
-assert naive["beside a longer one"] > 10 * naive["alone"]
+assert naive["beside a longer one"] > 1000 * naive["alone"]
 
 # %% [markdown]
-# The model says the same of the five real tokens both times. Only the padding behind them is new, and the number is more
-# than ten times as large. Here is what each place costs.
+# The model says the same of the five real tokens both times. Only the padding behind them is new, and the number is
+# more than a thousand times as large. Here is what each place costs.
 
 # %% [markdown] lang="zh"
-# 对五个真实的词元，模型两次说的完全一样。新增的只是后面的填充，而损失却大了十倍以上。下面是每个位置的代价。
+# 对五个真实的词元，模型两次说的完全一样。新增的只是后面的填充，而损失却变成了原来的一千倍以上。下面是每个位置的代价。
 
 # %%
 batch = batches["beside a longer one"]
@@ -99,7 +99,9 @@ assert table[5:].argmax(-1).tolist() == [0] * 4  # it says <pad>
 #
 # **Add up the losses of the real tokens alone, and divide once, by the number of real tokens.**
 #
-# $$L = -\frac{\sum_t m_t \log p(y_t)}{\sum_t m_t}, \qquad m_t = 1 \text{ at a real token, } 0 \text{ at padding}$$
+# $$L = -\frac{\sum_t m_t \log p(y_t)}{\sum_t m_t}$$
+#
+# The mask $m_t$ is 1 at a real token and 0 at padding.
 #
 # ## In plain PyTorch
 #
@@ -114,7 +116,9 @@ assert table[5:].argmax(-1).tolist() == [0] * 4  # it says <pad>
 #
 # **只把真实词元的损失加起来，再除以一次真实词元的个数。**
 #
-# $$L = -\frac{\sum_t m_t \log p(y_t)}{\sum_t m_t}, \qquad m_t = 1 \text{ at a real token, } 0 \text{ at padding}$$
+# $$L = -\frac{\sum_t m_t \log p(y_t)}{\sum_t m_t}$$
+#
+# 掩码 $m_t$ 在真实词元处为 1，在填充处为 0。
 #
 # ## 用普通的 PyTorch 写
 #
@@ -341,13 +345,13 @@ assert torch.allclose(
 # %% [markdown]
 # ## Perplexity (困惑度)
 #
-# $e$ to the mean loss is the *perplexity*: among how many equally likely tokens the model hesitates. Since it is made of
-# the mean loss, padding spoils it in the same way.
+# The *perplexity* is $\exp(L)$: $e$ to the power of the mean loss $L$. It says among how many equally likely tokens the model
+# hesitates. Since it is made of the mean loss, padding spoils it in the same way.
 
 # %% [markdown] lang="zh"
 # ## 困惑度
 #
-# $e$ 的平均损失次方，就是*困惑度*：模型相当于在多少个同样可能的词元之间犹豫。它由平均损失得来，所以填充也会同样地毁掉它。
+# *困惑度*（perplexity）是 $\exp(L)$：以 $e$ 为底、平均损失 $L$ 为指数。它说明模型相当于在多少个同样可能的词元之间犹豫。它由平均损失得来，所以填充也会同样地毁掉它。
 
 # %%
 for nats in (math.log(V), 1.0, 0.1):
@@ -371,13 +375,14 @@ print(f"padding counted: {math.exp(naive['beside a longer one']):.1f}; real: {ro
 #
 # ## Exercises
 #
-# `dragoman learn check 6` grades them. `dragoman learn check 6 --hint NAME` gives the next hint.
+# `dragoman learn 6` writes a file for your answers, `dragoman learn check 6` grades them, and
+# `dragoman learn check 6 --hint NAME` helps you, a step at a time.
 #
-# - predict: `predict_perplexity`, a perplexity with padding in the batch
-# - fill: `joined_mean`, the mean loss of several batches
-# - write: `masked_cross_entropy`, the mean loss of real tokens
-# - write: `perplexity`, the perplexity of a batch
-# - experiment: `wrong_with_a_low_loss`, logits that are all wrong, with a low loss
+# - predict: `predict_perplexity`, a perplexity with padding in the batch.
+# - fill: `joined_mean`, the mean loss of several batches.
+# - write: `masked_cross_entropy`, the mean loss of real tokens.
+# - write: `perplexity`, the perplexity of a batch.
+# - experiment: `wrong_with_a_low_loss`, logits that are all wrong, with a low loss.
 #
 # For your own Transformer: `mini_transformer.py`, piece `loss`.
 #
@@ -405,13 +410,13 @@ print(f"padding counted: {math.exp(naive['beside a longer one']):.1f}; real: {ro
 #
 # ## 练习
 #
-# `dragoman learn check 6` 给它们打分。`dragoman learn check 6 --hint NAME` 给出下一个提示。
+# `dragoman learn 6` 写出供你作答的文件，`dragoman learn check 6` 批改，`dragoman learn check 6 --hint NAME` 一步一步地提示。
 #
-# - 预测：`predict_perplexity`，批次中有填充时的困惑度
-# - 填空：`joined_mean`，几个批次合起来的平均损失
-# - 编写：`masked_cross_entropy`，真实词元的平均损失
-# - 编写：`perplexity`，一个批次的困惑度
-# - 实验：`wrong_with_a_low_loss`，全错而损失却低的 logits
+# - 预测：`predict_perplexity`，批次中有填充时的困惑度。
+# - 填空：`joined_mean`，几个批次合起来的平均损失。
+# - 编写：`masked_cross_entropy`，真实词元的平均损失。
+# - 编写：`perplexity`，一个批次的困惑度。
+# - 实验：`wrong_with_a_low_loss`，全错而损失却低的 logits。
 #
 # 你自己的 Transformer：`mini_transformer.py`，这一块是 `loss`。
 #
