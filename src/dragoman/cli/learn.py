@@ -186,7 +186,9 @@ def audit(
     if template:
         typer.echo(auditing.write_template(module))
         return
-    findings = limited(auditing.audit, str(module), str(adapter or ""), seconds=auditing.SECONDS)
+    command = f"dragoman learn audit {module} --template"
+    hint = message("`{command}` writes an adapter, in which you say how it is called", command=command)
+    findings = limited(auditing.audit, str(module), str(adapter or ""), hint, seconds=auditing.SECONDS)
     for finding in findings:
         typer.echo(finding)
     if findings:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import DragomanError, Error
-from dragoman.learn import module_file
+from dragoman.learn import mini, module_file
 from dragoman.learn.exercise import Exercise, Wrong, answers_file
 from dragoman.learn.exercises import CHAPTERS, exercises_of
 from dragoman.learn.language import current_language, message, translated, use_language
@@ -51,6 +51,9 @@ def read_answers(chapter: int) -> dict[str, Any]:
 def exercise_of(chapter: int, name: str) -> Exercise:
     """An exercise by its name. Raises DragomanError where the chapter has none of that name."""
     by_name = {one.name: one for one in exercises_of(chapter)}
+    if name not in by_name and name in [piece.name for piece in mini.pieces_of(chapter)]:
+        text = '{name} is a piece of {file}, and has no hints: see "In plain PyTorch" in the chapter'
+        raise Error.UNKNOWN_NAME(message(text, name=name, file=mini.PATH))
     if name not in by_name:
         raise Error.UNKNOWN_NAME(
             message(

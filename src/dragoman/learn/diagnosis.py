@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.learn.language import message
+from dragoman.learn.language import message, translated
 from dragoman.learn.limited import reason
 
 GAP = "____"
@@ -177,8 +177,11 @@ def _sequence_difference(expected: Sequence[Any], actual: Any, place: str) -> st
         return message("{place} should be {expected} values and is {actual}", **values)
     if len(expected) != len(actual):
         return message("{place} should have {expected} values and has {number}: {actual}", number=len(actual), **values)
+    text = "value {number} of {place}"
+    if isinstance(expected, tuple) and place == message("the answer") and isinstance(expected[0], Tensor | list):
+        text = "result {number} of {count}"
     parts = (
-        difference(one, other, message("value {number} of {place}", number=number, place=place))
+        difference(one, other, translated(text).format(number=number, place=place, count=len(expected)))
         for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1)
     )
     return next(filter(None, parts), "")
@@ -233,7 +236,7 @@ def _tensor_difference(expected: Tensor, actual: Any, place: str) -> str:
         return ""
     where = tuple(wrong.nonzero()[0].tolist())
     return message(
-        "{wrong} of {all} values of {place} are wrong; at {where} it should be {expected} and is {actual}",
+        "{wrong} of {all} numbers in {place} are wrong; at {where} it should be {expected} and is {actual}",
         wrong=int(wrong.sum()),
         all=wrong.numel(),
         place=place,
@@ -359,7 +362,7 @@ def explained(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
     """The thing that holds of the wrong values of all rounds: transposed, inverted, a factor ...; else nothing."""
     if any(isinstance(one.actual, Raised) for one in outcomes):
         return ""
-    if problem := _not_a_value(outcomes):
+    if problem := _not_a_value(outcomes, parameters):
         return problem
     for look in (_by_view, _is_argument, _by_parts, _by_sequence, _by_scale, _by_place):
         if problem := look(outcomes, parameters):
@@ -367,7 +370,7 @@ def explained(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
     return ""
 
 
-def _not_a_value(outcomes: Sequence[Outcome]) -> str:
+def _not_a_value(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
     first = outcomes[0]
     if all(one.actual is None for one in outcomes):
         return message("it returns nothing: `return` is missing")
@@ -383,9 +386,23 @@ def _not_a_value(outcomes: Sequence[Outcome]) -> str:
     for one in outcomes:
         for expected, actual in _tensors(one.expected, one.actual):
             if bool(actual.isnan().any()) and not bool(expected.isnan().any()):
+                if name := _mask_without_keys(outcomes, parameters):
+                    text = "a row of `{name}` leaves no key, and the softmax over none is NaN: is the mask inverted?"
+                    return message(text, name=name)
                 return message("it holds NaN, which is what 0 * inf, inf - inf and 0 / 0 give")
             if bool(actual.isinf().any()) and not bool(expected.isinf().any()):
                 return message("it holds infinite numbers: a division by 0, log(0), or e to a large number")
+    return ""
+
+
+def _mask_without_keys(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
+    """The mask of which a row is True everywhere in just those rounds in which the answer holds NaN."""
+    are_nan = [any(bool(one.isnan().any()) for _, one in _tensors(each.expected, each.actual)) for each in outcomes]
+    for number, name in enumerate(parameters):
+        masks = [each.arguments[number] for each in outcomes]
+        if all(isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() for mask in masks):
+            if [bool(mask.all(dim=-1).any()) for mask in masks] == are_nan:
+                return name
     return ""
 
 
@@ -484,7 +501,8 @@ def _by_parts(outcomes: Sequence[Outcome], parameters: Sequence[str]) -> str:
         if all(one.is_right for one in parts):
             continue
         problem = explained(parts, parameters)
-        return message("value {number} of the answer: {problem}", number=number + 1, problem=problem) if problem else ""
+        values = {"number": number + 1, "count": len(first), "problem": problem}
+        return message("result {number} of {count}: {problem}", **values) if problem else ""
     return ""
 
 

@@ -35,6 +35,8 @@ HEAD = '''"""My own Transformer. `dragoman learn N` adds the pieces of chapter N
 Shapes are written (batch, length, features). A mask is True where a query may look.
 """'''
 NOT_WRITTEN = "raise NotImplementedError"
+IMPORT = "from torch import Tensor, nn"
+"""The reference's last import. A reader's file imports `F` beside it, as the files of answers do."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,8 @@ def _head() -> str:
     tree = ast.parse("\n".join(lines))
     docstring, *others = tree.body
     last = next(node for node in reversed(others) if isinstance(node, ast.Assign))
-    return "\n".join([HEAD, *lines[docstring.end_lineno : last.end_lineno]])
+    head = "\n".join([HEAD, *lines[docstring.end_lineno : last.end_lineno]])
+    return head.replace(IMPORT, f"{IMPORT}\nfrom torch.nn import functional as F", 1)
 
 
 def _defined(text: str) -> dict[str, str]:
@@ -320,6 +323,25 @@ def _verdict(piece: Piece, sources: dict[str, str]) -> str:
     except Wrong as wrong:
         return wrong.text
     return translated("right")
+
+
+def check_whole(path: Path) -> None:
+    """Raise DragomanError where a reader's file lacks pieces of which the Transformer is made."""
+    sources, names = _defined(path.read_text(encoding="utf-8")), list(PIECES)
+    needed = [name for name in names[: names.index("Transformer") + 1] if name not in ("shift", "batch", "loss")]
+    missing = [name for name in needed if name not in sources]
+    left = missing or [name for name in needed if NOT_WRITTEN in sources[name]]
+    if not left:
+        return
+    words = translated(" has no whole model yet ({names} are not written)")
+    if missing:
+        words = translated(" has no whole model yet ({names} come in chapters up to {last})")
+    last = PIECES["Transformer"].chapter
+    hint = translated("until then, dragoman learn check {number}")
+    number = max((PIECES[name].chapter for name in sources if name in PIECES and name not in left), default=1)
+    raise Error.WRONG_ANSWER(
+        words.format(names=", ".join(left), last=last), hint.format(number=number), file=path
+    )
 
 
 def check_file(name: str) -> None:

@@ -58,6 +58,7 @@ def no_position_sees_the_future() -> None:
     for place in range(1, batch.tgt_in.size(1)):
         other = batch.tgt_in.clone()
         other[0, place] = 6 if other[0, place] != 6 else 10
+        assert not bool(logits.isnan().any()), "logits are NaN: a position sees nothing, not even itself"
         changes = (model(batch.src, batch.src_mask, other) - logits).abs().amax(dim=-1)[0]
         assert float(changes[:place].max()) < 1e-4, f"token {place} is seen by positions before it: the future leaks"
         assert float(changes[place]) > 1e-4, f"position {place} does not see its own input"

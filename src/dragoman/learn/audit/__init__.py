@@ -19,12 +19,12 @@ ONLY_CAUSE = {"weights-unregistered", "nan", "dropout-in-evaluation", "state-kep
 """Faults that other checks would only see again."""
 
 
-def audit(path: str, adapter: str = "") -> list[Finding]:
-    """The faults of the model in a file. Raises DragomanError where the model cannot be built or called."""
+def audit(path: str, adapter: str = "", hint: str | None = None) -> list[Finding]:
+    """The faults of the model in a file. Raises DragomanError, with `hint`, where it cannot be built or called."""
     allow(SECONDS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the learner's code may do what PyTorch warns of
-        return _findings(subject_of(Path(path), Path(adapter) if adapter else None))
+        return _findings(subject_of(Path(path), Path(adapter) if adapter else None, hint))
 
 
 def _findings(subject: Subject) -> list[Finding]:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from dragoman.errors import Error
-from dragoman.learn import module_file
+from dragoman.learn import mini, module_file
 from dragoman.learn.audit.trace import Call, Recorder
-from dragoman.learn.language import translated
+from dragoman.learn.language import message
 from dragoman.learn.limited import reason
 
 SRC_VOCAB, TGT_VOCAB = 19, 23
@@ -173,11 +173,12 @@ def first_logits(output: Any) -> Tensor:
     for one in output if isinstance(output, tuple | list) else (output,):
         if isinstance(one, Tensor) and one.dim() == 3:
             return one
-    raise NoModel(f"it returns {type(output).__name__}, and logits (batch, tgt_len, tgt_vocab) are needed")
+    text = "it returns {kind}, and logits (batch, tgt_len, tgt_vocab) are needed"
+    raise NoModel(message(text, kind=type(output).__name__))
 
 
-def subject_of(path: Path, adapter: Path | None) -> Subject:
-    """The model of a module, ready to be called. Raises DragomanError where it cannot be called."""
+def subject_of(path: Path, adapter: Path | None, hint: str | None = None) -> Subject:
+    """The model of a module, ready to be called. Raises DragomanError, with `hint`, where it cannot be called."""
     space = dict(vars(module_file.load(path)))
     if adapter is not None:
         space |= vars(module_file.load(adapter))
@@ -196,11 +197,11 @@ def subject_of(path: Path, adapter: Path | None) -> Subject:
                 return subject
             except Exception as error:
                 line = module_file.line_in(error, path)
-                problem = problem or (f"line {line}: " if line else "") + reason(error)
-    hint = translated("the option template writes an adapter to fill in")
-    raise Error.WRONG_ANSWER(
-        translated("the model cannot be called: {problem}").format(problem=problem), hint, file=path
-    )
+                why = str(error) if isinstance(error, NoModel) else reason(error)
+                problem = problem or (f"line {line}: " if line else "") + why
+    if path.name == mini.PATH.name:
+        mini.check_whole(path)
+    raise Error.WRONG_ANSWER(message("the model cannot be called: {problem}", problem=problem), hint, file=path)
 
 
 def _no_call(src: Tensor, tgt_in: Tensor) -> Any:
@@ -234,7 +235,7 @@ def _builder(space: dict[str, Any]) -> Callable[[int, int], nn.Module]:
         ]
         if len(required) == 2 and all("vocab" in name for name in required):
             return one
-    raise NoModel("there is no function build(src_vocab, tgt_vocab)")
+    raise NoModel(message("there is no function build(src_vocab, tgt_vocab)"))
 
 
 ROLES = {
@@ -260,7 +261,7 @@ def _set_call(subject: Subject) -> None:
                         return
                 except Exception as error:
                     problem = problem or error
-    raise problem or NoModel("no way to call it gives logits (batch, tgt_len, tgt_vocab)")
+    raise problem or NoModel(message("no way to call it gives logits (batch, tgt_len, tgt_vocab)"))
 
 
 def _fits(subject: Subject) -> bool:
@@ -300,7 +301,8 @@ def _ways(subject: Subject) -> Iterator[Callable[[Tensor, Tensor], Any]]:
             if role and (role != "mask" or one.default is one.empty)
         ]
         if "mask" in [role for _, role in taken]:
-            raise NoModel("its forward takes masks: an adapter with forward(model, src, tgt_in) says how you make them")
+            text = "its forward takes masks: an adapter with forward(model, src, tgt_in) says how you make them"
+            raise NoModel(message(text))
 
         def by_name(src: Tensor, tgt_in: Tensor) -> Any:
             values = {"src": src, "tgt": tgt_in, "src_len": lengths(src), "ratio": 1.0}

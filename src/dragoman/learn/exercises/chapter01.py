@@ -78,6 +78,9 @@ def settings_problem(losses: list[float], values: dict[str, Any]) -> str:
         return message(
             "the losses end with {ending}: so much dropout hides what is to be learnt by heart", ending=ending
         )
+    if values["norm_placement"] == "post" and losses[-1] < 1:
+        text = "the losses end with {ending}: it is learning, and twenty steps are too few for post-norm; try pre-norm"
+        return message(text, ending=ending)
     if values["norm_placement"] == "post":
         text = "the losses end with {ending}: post-norm at this depth needs a lower rate and a warm-up, or pre-norm"
         return message(text, ending=ending)

@@ -29,7 +29,7 @@ def attend_once(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 
 def additive_scores(query: Tensor, keys: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """Compute the scores v . tanh(W s + U h) of each state s of the decoder with each position h of the encoder.
+    """Compute the scores v . tanh(W q + U k) of each query q, a state of the decoder, with each key k of the encoder.
 
     `query` is (batch, queries, d), `keys` (batch, len, d), `w` and `u` (d, d) as in y = W x, `v` (d); the result is
     (batch, queries, len).

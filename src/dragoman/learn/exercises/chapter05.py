@@ -77,7 +77,7 @@ def grade_uneven_lengths(answer: Callable[[], Any]) -> None:
     values = {"one": f"{one:.0%}", "two": f"{two:.0%}"}
     if one < 0.6:
         raise Wrong(
-            message("in one batch {one} is padding: more sentences have to be short beside the longest", **values)
+            message("in one batch {one} is padding: the sentences beside the longest have to be shorter", **values)
         )
     if two > 0.3:
         text = "in one batch {one} is padding, in two sorted ones {two}: within a batch the lengths have to be alike"
