@@ -127,6 +127,8 @@ def check(
     if hint:
         place, count, text = answers.next_hint(answers.exercise_of(number, hint))
         typer.echo(message("hint {place} of {count}: {text}", place=place, count=count, text=text))
+        if place == count:
+            say(message("there are no more hints"))
         return
     if solution:
         _show_solution(number, solution)
@@ -237,8 +239,8 @@ def bug(
         if name not in lesson.LETTERS:
             raise Error.UNKNOWN_NAME(message("--name is one of {letters}", letters=", ".join(lesson.LETTERS)))
         right = names[lesson.LETTERS.index(name)] == planted.name
-        answer = message("yes") if right else message("no")
-        typer.echo(f"{name}: {answer}, {translated(names[lesson.LETTERS.index(name)])}")
+        text = "yes, {name}" if right else "no, it is not: {name}"
+        typer.echo(f"{name}: {message(text, name=translated(names[lesson.LETTERS.index(name)]))}")
         raise typer.Exit(0 if right else 1)
     if check_it:
         lesson.check_fix(number)

@@ -86,6 +86,11 @@ class Chapter:
         line = re.search(r"^Time: about (\d+) minutes.* in (\d+) seconds?", self._first_text("en"), re.MULTILINE)
         return (int(line[1]), int(line[2])) if line else (0, 0)
 
+    def bugs(self) -> list[int]:
+        """The numbers of its bugs of the laboratory."""
+        lines = [re.findall(r"^Bugs to hunt: (.*)$", cell.text, re.MULTILINE) for cell in self.cells if not cell.is_code]
+        return [int(number) for number in re.findall(r"\d+", str(lines))]
+
     def _first_text(self, language: str) -> str:
         texts = [cell.text for cell in self.cells if not cell.is_code and cell.language == language]
         return texts[0] if texts else self.cells[0].text

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.learn.language import message, translated
+from dragoman.learn.language import message
 from dragoman.learn.limited import reason
 
 GAP = "____"
@@ -177,13 +177,13 @@ def _sequence_difference(expected: Sequence[Any], actual: Any, place: str) -> st
         return message("{place} should be {expected} values and is {actual}", **values)
     if len(expected) != len(actual):
         return message("{place} should have {expected} values and has {number}: {actual}", number=len(actual), **values)
-    text = "value {number} of {place}"
-    if isinstance(expected, tuple) and place == message("the answer") and isinstance(expected[0], Tensor | list):
-        text = "result {number} of {count}"
-    parts = (
-        difference(one, other, translated(text).format(number=number, place=place, count=len(expected)))
-        for number, (one, other) in enumerate(zip(expected, actual, strict=True), start=1)
-    )
+    is_answer = place == message("the answer")
+    inner = message("answer") if is_answer else place
+    places = [f"{inner}[{number}]" for number in range(len(expected))]
+    if is_answer and isinstance(expected, tuple) and any(isinstance(one, Tensor) for one in expected):
+        numbers = range(1, len(expected) + 1)
+        places = [message("result {number} of {count}", number=number, count=len(expected)) for number in numbers]
+    parts = (difference(*three) for three in zip(expected, actual, places, strict=True))
     return next(filter(None, parts), "")
 
 

@@ -87,8 +87,7 @@ class Exercise:
 
     def why(self) -> str:
         """The reason that is told after success, and where Dragoman does it, "file: name"."""
-        place = message("in Dragoman: {place}", place=self.words["code"])
-        return f"{translated(self.words['why'])} ({place})"
+        return message("{why} (in Dragoman: {place})", why=translated(self.words["why"]), place=self.words["code"])
 
     def solved(self) -> str:
         """The solution, without its task."""

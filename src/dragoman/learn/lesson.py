@@ -1,5 +1,6 @@
 """A bug as a lesson: its symptom measured and drawn, its function as a file to fix, the fixed function judged."""
 
+import functools
 import math
 import random
 import textwrap
@@ -15,6 +16,7 @@ from dragoman.errors import DragomanError, Error
 from dragoman.learn import laboratory
 from dragoman.learn.bug import Bug, Curve
 from dragoman.learn.bugs import BUGS
+from dragoman.learn.chapter import chapters
 from dragoman.learn.language import current_language, translated, use_language
 from dragoman.learn.limited import allow, limited, reason
 from dragoman.learn.selftests import SELF_TESTS
@@ -39,12 +41,21 @@ def bug_path(number: int) -> Path:
 
 
 def names_to_choose_from(number: int) -> list[str]:
-    """The bug's name and three other names of its kind, in an order that is always the same."""
-    bug, rng = bug_of(number), random.Random(number)
-    others = [one.name for one in BUGS if one.name != bug.name]
-    chosen = [bug.name, *rng.sample(others, len(LETTERS) - 1)]
+    """The bug's name and three others, in an order that is always the same: names of its chapter and those before it,
+    as others use words that a reader does not know yet."""
+    bug, rng, first = bug_of(number), random.Random(number), _first_chapters()
+    others = sorted((one for one in first if one != number), key=lambda one: first[one])
+    known = sum(first[one] <= first[number] for one in others)
+    chosen = [bug.name, *(BUGS[one - 1].name for one in rng.sample(others[: max(known, 3)], len(LETTERS) - 1))]
     rng.shuffle(chosen)
     return chosen
+
+
+@functools.cache
+def _first_chapters() -> dict[int, int]:
+    """By a bug's number the first chapter that hunts it."""
+    pairs = [(number, chapter.number) for chapter in reversed(chapters()) for number in chapter.bugs()]
+    return dict.fromkeys(range(1, len(BUGS) + 1), len(chapters())) | dict(pairs)
 
 
 def write_bug(number: int) -> Path:
@@ -85,7 +96,8 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
     for place, value in enumerate(values):
         if not math.isfinite(value):
             right.text(place, 0, "no number", ha="center", va="bottom")
-    right.axhline(bug.figure.limit, color=MUTED, linestyle=":")
+    right.axhline(bug.figure.limit, color=MUTED, linestyle=":", label=f"a sound model is {bug.figure.sound} this")
+    right.legend(fontsize=8)
     right.set_title("\n".join(textwrap.wrap(bug.figure.words, 38)), fontsize=8)
     curve, both = curve_of(bug), curves(bug, seed)
     same = "; the bug does not show here" if both[0] == both[1] else ""

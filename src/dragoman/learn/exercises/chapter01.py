@@ -68,7 +68,8 @@ def grade_settings(answer: Callable[[], dict[str, Any]]) -> None:
 def settings_problem(losses: list[float], values: dict[str, Any]) -> str:
     if losses[-1] < 0.1:
         return ""
-    ending = f"{losses[-2]:.2f}, {losses[-1]:.2f}"
+    values_of_both = {"one": f"{losses[-2]:.2f}", "other": f"{losses[-1]:.2f}"}
+    ending = message("{one} and {other}, and should end below 0.1", **values_of_both)
     if values["lr"] < 8e-6:
         return message("the losses end with {ending}: the rate is too low for 20 steps", ending=ending)
     if values["warmup_steps"] > 20:
