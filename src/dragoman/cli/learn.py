@@ -20,18 +20,19 @@ from dragoman.learn.answers import NOT_WRITTEN, progress, record, write_answers
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import Cell, chapters, notebook, notebook_name, run
 from dragoman.learn.exercises import exercises_of
-from dragoman.learn.language import current_language, message, translated, use_language
+from dragoman.learn.language import LANGUAGES, current_language, message, translated, use_language
 from dragoman.learn.limited import limited
 from dragoman.progress import say
 from dragoman.runs.atomic_io import replace_text
 
 
 class LearnGroup(TyperGroup):
-    """`learn 3` is `learn open 3`."""
+    """`learn 3` is `learn open 3`, also behind the language."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0].isdigit():
-            args = ["open", *args]
+        place = 2 if args[:1] == ["--lang"] else 0
+        if args[place : place + 1] and args[place].isdigit():
+            args = [*args[:place], "open", *args[place:]]
         return super().parse_args(ctx, args)
 
 
@@ -43,15 +44,20 @@ Language = Annotated[
 
 
 @app.callback()
-def learn(ctx: typer.Context) -> None:
+def learn(ctx: typer.Context, lang: Language = "") -> None:
     if ctx.invoked_subcommand is None:
-        list_chapters()
+        list_chapters(lang)
+    elif lang:
+        _speak(lang)
 
 
 def _speak(lang: str) -> None:
     """Use a language from now on, also in later commands; without one that of earlier commands."""
-    use_language(lang or progress()["language"])
+    before = progress()["language"]
+    if before in LANGUAGES or not lang:
+        use_language(before)
     if lang:
+        use_language(lang)
         answers.remember_language(lang)
 
 

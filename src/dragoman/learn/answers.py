@@ -44,7 +44,8 @@ def read_answers(chapter: int) -> dict[str, Any]:
     """The names that a learner's file defines. Raises DragomanError where it is not there, or is no Python."""
     path = answers_path(chapter)
     if not path.exists():
-        raise Error.MISSING_FILE(" is not in this folder", f"`dragoman learn {chapter}` writes it", file=path)
+        hint = message("`{command}` writes it", command=f"dragoman learn {chapter}")
+        raise Error.MISSING_FILE(message(" is not in this folder"), hint, file=path)
     return vars(module_file.load(path))
 
 

@@ -20,7 +20,9 @@ def use_language(language: str) -> None:
     """Show texts in this language from now on. Raises DragomanError for one that there is not."""
     global _language
     if language not in LANGUAGES:
-        raise Error.UNKNOWN_NAME(f"the book is written in {' and '.join(LANGUAGES)}, not in {language!r}")
+        text = "the book is written in {languages}, not in {language}"
+        languages = translated(" and ").join(LANGUAGES)
+        raise Error.UNKNOWN_NAME(message(text, languages=languages, language=repr(language)))
     _language = language
 
 
@@ -42,6 +44,34 @@ def translated(text: str) -> str:
 def message(text: str, /, **values: Any) -> str:
     """A text in the current language, with its values."""
     return translated(text).format(**values) if values else translated(text)
+
+
+def translated_sentence(text: str) -> str:
+    """A sentence that is filled in already, in the current language, by the template of zh.yaml that fits it: of several
+    the one that has most of its letters."""
+    if _language == "en" or text in chinese():
+        return translated(text)
+    for pattern, template in _templates():
+        if values := pattern.fullmatch(text):
+            return template.format(**values.groupdict())
+    return text
+
+
+@functools.cache
+def _templates() -> list[tuple[re.Pattern[str], str]]:
+    """Patterns of the English templates, and the Chinese ones; those with most letters of their own come first."""
+    split = [(re.split(r"\{(\w+)\}", english), template) for english, template in chinese().items()]
+    fields = [(parts, template) for parts, template in split if len(parts) > 1 and len(set(parts[1::2])) == len(parts) // 2]
+    fields.sort(key=lambda pair: -len("".join(pair[0][::2])))
+    return [
+        (
+            re.compile(
+                "".join(f"(?P<{one}>.+?)" if number % 2 else re.escape(one) for number, one in enumerate(parts)), re.DOTALL
+            ),
+            template,
+        )
+        for parts, template in fields
+    ]
 
 
 def translated_task(text: str, width: int = 100) -> str:

@@ -17,7 +17,7 @@ from dragoman.learn import laboratory
 from dragoman.learn.bug import Bug, Curve
 from dragoman.learn.bugs import BUGS
 from dragoman.learn.chapter import chapters
-from dragoman.learn.language import current_language, translated, use_language
+from dragoman.learn.language import current_language, message, translated, translated_sentence, use_language
 from dragoman.learn.limited import allow, limited, reason
 from dragoman.learn.selftests import SELF_TESTS
 from dragoman.learn.trials import first_difference
@@ -62,8 +62,9 @@ def write_bug(number: int) -> Path:
     """The function with the bug, as a file to mend; written unless it is there."""
     bug, path = bug_of(number), bug_path(number)
     if not path.exists():
-        head = f'"""{bug.place}, with bug {number} in it. Mend it, then: dragoman learn bug {number} --check"""\n'
-        replace_text(path, f"{head}\n# Names of its module are known here.\n\n{bug.source()}")
+        text = "{place}, with bug {number} in it. Mend it, then: dragoman learn bug {number} {check}"
+        head = message(text, place=bug.place, number=number, check="--check")
+        replace_text(path, f'"""{head}"""\n\n# {message("Names of its module are known here.")}\n\n{bug.source()}')
     return path
 
 
@@ -96,8 +97,8 @@ def lesson_figure(bug: Bug, values: tuple[float, float], seed: int = 1) -> Figur
     for place, value in enumerate(values):
         if not math.isfinite(value):
             right.text(place, 0, "no number", ha="center", va="bottom")
-    right.axhline(bug.figure.limit, color=MUTED, linestyle=":", label=f"a sound model is {bug.figure.sound} this")
-    right.legend(fontsize=8)
+    right.axhline(bug.figure.limit, color=MUTED, linestyle=":")
+    right.set_xlabel(f"dotted: a sound model is {bug.figure.sound} it", fontsize=8)
     right.set_title("\n".join(textwrap.wrap(bug.figure.words, 38)), fontsize=8)
     curve, both = curve_of(bug), curves(bug, seed)
     same = "; the bug does not show here" if both[0] == both[1] else ""
@@ -153,7 +154,7 @@ def judge(bug: Bug, function: Callable[..., Any], seed: int) -> None:
         allow(seconds)
         if why := failure(bug, function, name):
             words = translated(own if name == bug.selftest else another)
-            raise Error.WRONG_ANSWER(words.format(test=translated(name.replace("_", " ")), why=translated(why)))
+            raise Error.WRONG_ANSWER(words.format(test=translated(name.replace("_", " ")), why=translated_sentence(why)))
     allow(seconds)
     if why := first_difference(bug.sound, function, seed):
         words = translated("it passes all self-tests, and does not do what it should everywhere; {why}")

@@ -19,7 +19,7 @@ def load(path: Path) -> ModuleType:
     Raises DragomanError, with the line, where the file is not there or does not run.
     """
     if not path.is_file():
-        raise Error.MISSING_FILE(" is not there", file=path)
+        raise Error.MISSING_FILE(message(" is not there"), file=path)
     source = _source(path)
     linecache.checkcache(str(path))
     module = ModuleType(path.stem)
@@ -30,10 +30,10 @@ def load(path: Path) -> ModuleType:
     try:
         exec(compile(source, str(path), "exec"), module.__dict__)
     except SystemExit as error:
-        hint = 'put what is to be run behind `if __name__ == "__main__":`'
-        raise Error.WRONG_ANSWER("it ends the program while it is loaded", hint, file=path) from error
+        hint = message('put what is to be run behind `if __name__ == "__main__":`')
+        raise Error.WRONG_ANSWER(message("it ends the program while it is loaded"), hint, file=path) from error
     except Exception as error:
-        line, text, hint = line_in(error, path), reason(error), ""
+        line, text, hint = line_in(error, path), reason(error), None
         if isinstance(error, SyntaxError):
             line, text = line or error.lineno, f"{type(error).__name__}: {error.msg}"
         if isinstance(error, ModuleNotFoundError):
@@ -52,15 +52,14 @@ def _source(path: Path) -> bytes:
     """A file of Python. A mark at its beginning, Windows's ends of lines and `# coding:` are Python's own business."""
     data = path.read_bytes()
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Error.NOT_UTF8("is UTF-16", message("save it as UTF-8"), file=path)
+        raise Error.NOT_UTF8(message("is UTF-16"), message("save it as UTF-8"), file=path)
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         if b"coding" not in data[:200]:
             line = data[: error.start].count(b"\n") + 1
-            raise Error.NOT_UTF8(
-                f"is not UTF-8: {error.reason}", message("save it as UTF-8"), file=path, line=line
-            ) from error
+            words = message("is not UTF-8: {why}", why=error.reason)
+            raise Error.NOT_UTF8(words, message("save it as UTF-8"), file=path, line=line) from error
     return data
 
 
