@@ -1,7 +1,9 @@
 """The language of `dragoman learn`: English, or Chinese where zh.yaml has the sentence."""
 
 import functools
+import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,20 @@ def translated_task(text: str, width: int = 100) -> str:
     return "\n\n".join(
         one if one.startswith("    ") else _wrapped(translated(" ".join(one.split())), width) for one in paragraphs
     )
+
+
+def translated_code(source: str) -> str:
+    """A piece of Python with its docstrings and comments in the current language."""
+    if _language == "en":
+        return source
+
+    def docstring(match: re.Match[str]) -> str:
+        text = textwrap.indent(translated_task(inspect.cleandoc(match[2])), match[1]).lstrip()
+        end = f"\n{match[1]}" if "\n" in text else ""
+        return f'{match[1]}"""{text}{end}"""'
+
+    source = re.sub(r'^( *)"""(.+?)"""', docstring, source, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"(?<=# )( *)(\S.*)$", lambda comment: comment[1] + translated(comment[2]), source, flags=re.MULTILINE)
 
 
 def _wrapped(text: str, width: int) -> str:

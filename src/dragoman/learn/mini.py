@@ -22,7 +22,7 @@ from dragoman.learn import mini_solution as reference
 from dragoman.learn import module_file
 from dragoman.learn.diagnosis import copied, described, difference
 from dragoman.learn.exercise import ROUNDS, Wrong
-from dragoman.learn.language import translated
+from dragoman.learn.language import translated, translated_code
 from dragoman.learn.limited import limited, reason
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer as DragomanTransformer
@@ -270,11 +270,11 @@ def write(chapter: int) -> Path | None:
     there = _defined(text)
     parts = []
     for number, (head, names) in _outline().items():
-        missing = [PIECES[name].stub() for name in names if number <= chapter and name not in there]
+        missing = [translated_code(PIECES[name].stub()) for name in names if number <= chapter and name not in there]
         if missing:
-            parts += [head + "\n", *missing]
+            parts += [translated_code(head) + "\n", *missing]
     if parts:
-        text = text or _head()
+        text = text or translated_code(_head())
         replace_text(PATH, text.rstrip("\n") + "\n\n\n" + "\n\n".join(parts))
     return PATH if PATH.exists() else None
 

@@ -9,7 +9,7 @@ from dragoman.errors import Error
 from dragoman.learn.audit.checks import CHECKS
 from dragoman.learn.audit.finding import Finding
 from dragoman.learn.audit.subject import TEMPLATE, Subject, subject_of
-from dragoman.learn.language import translated
+from dragoman.learn.language import translated, translated_code
 from dragoman.learn.limited import allow, reason
 from dragoman.runs.atomic_io import replace_text
 
@@ -45,5 +45,5 @@ def write_template(path: Path) -> Path:
     adapter = path.with_name(f"{path.stem}_adapter.py")
     if adapter.exists():
         raise Error.ALREADY_THERE(translated(" is there already"), file=adapter)
-    replace_text(adapter, TEMPLATE.format(name=adapter.name, module=path.stem))
+    replace_text(adapter, translated_code(TEMPLATE).format(name=adapter.name, module=path.stem))
     return adapter
