@@ -130,6 +130,8 @@ def test_a_file_that_is_no_model_is_one_line(
     output = learn("audit", "mine.py")[1]
     assert message in output
     assert "\n" not in output.strip()
+    assert "NoModel" not in output
+    assert ("`dragoman learn audit mine.py --template` writes an adapter" in output) == (text == "x = 1\n")
 
 
 def test_the_readers_own_transformer_needs_no_adapter() -> None:

@@ -99,6 +99,28 @@ def test_each_way_of_failing_is_said_in_a_sentence() -> None:
         assert "\n" not in str(info.value)
 
 
+def test_a_position_that_sees_nothing_is_no_leak() -> None:
+    bug = BY_NAME["the causal mask is the other triangle"]
+    said = lesson.failure(bug, mended(bug, {"triu()": "tril(-1)"}), "no_position_sees_the_future")
+    assert said == "logits are NaN: a position sees nothing, not even itself"
+
+
+def test_a_learner_chooses_among_bugs_of_chapters_that_are_read() -> None:
+    first = {one: chapter.number for chapter in reversed(chapters()) for one in chapter.bugs()}
+    assert sorted(first) == list(range(1, len(BUGS) + 1))
+    numbers = {bug.name: number for number, bug in enumerate(BUGS, start=1)}
+    for number, bug in enumerate(BUGS, start=1):
+        names = lesson.names_to_choose_from(number)
+        assert (len(set(names)), bug.name in names) == (4, True)
+        assert all(first[numbers[name]] <= max(first[number], 3) for name in names)
+
+
+def test_the_dotted_line_of_a_lesson_is_named() -> None:
+    bug = BUGS[3]
+    figure = lesson.lesson_figure(bug, (0.1, 0.2))
+    assert figure.axes[1].get_xlabel() == f"dotted: a sound model is {bug.figure.sound} it"
+
+
 def judged(number: int, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The words of `--check` on a file."""
     monkeypatch.chdir(folder)

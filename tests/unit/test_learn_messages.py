@@ -8,18 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import dragoman
 from dragoman.cli.main import app
-from dragoman.learn import answers, language
+from dragoman.learn import answers, language, mini, selftests
+from dragoman.learn.diagnosis import difference
 from dragoman.learn.exercise import HEAD, Wrong, mistakes, read_words
 from dragoman.learn.exercises import CHAPTERS, exercises_of
+from dragoman.learn.exercises.chapter01 import settings_problem
 
 ROOT = Path(dragoman.__file__).parent
 FILES = [
     ROOT / "cli/learn.py",
-    *(ROOT / f"learn/{name}.py" for name in ("answers", "diagnosis", "exercise", "mutants")),
+    *(
+        ROOT / f"learn/{name}.py"
+        for name in ("answers", "diagnosis", "exercise", "lesson", "mini", "module_file", "mutants")
+    ),
+    ROOT / "learn/audit/subject.py",
     *sorted((ROOT / "learn/exercises").glob("*.py")),
 ]
 LIMITED = answers.limited
@@ -48,6 +55,8 @@ def texts() -> set[str]:
         for exercise in exercises_of(chapter):
             task = (inspect.getdoc(exercise.solution) or "").split("\n\n")
             shown |= {" ".join(paragraph.split()) for paragraph in task}
+    for piece in mini.PIECES.values():
+        shown |= {said for _, said in piece.wrong_answers()}
     for words in read_words().values():
         shown |= {words["why"], *words["hints"]}
     for name, others in mistakes().items():
@@ -82,6 +91,68 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     language.use_language("en")
+
+
+def in_chinese(text: str) -> bool:
+    """True if no two English words stand side by side, but for the names of code."""
+    return re.search(r"[\u4e00-\u9fff]", text) is not None and not re.search("[a-z]{3,} [a-z]{2,}", text)
+
+
+def test_the_sentences_of_self_tests_are_told_in_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ast.parse(inspect.getsource(selftests))
+    messages = [node.msg for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    assert len(messages) >= 40
+    monkeypatch.setattr(language, "_language", "zh")
+    for node in messages:
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(str(one.value) if isinstance(one, ast.Constant) else "0.21" for one in parts)
+        if "0.21 the outputs of the LSTM" in text:
+            text = text.replace("0.21", "from left to right")
+        chinese = language.translated_sentence(text)
+        assert in_chinese(chinese), text
+        assert chinese.count("0.21") == text.count("0.21")
+
+
+def test_a_place_in_an_answer_is_named_as_python_writes_it() -> None:
+    rows, mask = [[4, 5], [6, 0]], [[True, True], [True, False]]
+    assert difference((rows, mask), ([[4, 5], [6, 1]], mask)) == "answer[0][1][1] should be 0 and is 1"
+    pair = (torch.zeros(2), torch.ones(2))
+    said = "2 of 2 numbers in result 2 of 2 are wrong; at [0] it should be 1 and is 0"
+    assert difference(pair, (torch.zeros(2), torch.zeros(2))) == said
+
+
+def test_settings_that_learn_too_slowly_are_told_so() -> None:
+    values = {"norm_placement": "post", "lr": 1e-4, "warmup_steps": 10, "dropout": 0.0}
+    slow, stuck = settings_problem([0.46, 0.32], values), settings_problem([1.9, 1.8], values)
+    assert slow.startswith("the losses end with 0.46 and 0.32, and should end below 0.1: it is learning")
+    assert "needs a lower rate and a warm-up" in stuck
+    assert settings_problem([0.2, 0.09], values) == ""
+
+
+def test_a_language_may_stand_before_the_chapter_and_no_other_is_known(folder: Path) -> None:
+    assert "练习 0 / 2" in learn("--lang", "zh")[1]
+    assert "exercises 0 of 2" in learn("--lang", "en")[1]
+    assert learn("--lang", "zh", "4")[0] == 0
+    own = Path("mini_transformer.py").read_text(encoding="utf-8")
+    assert "# 第 4 章：注意力" in own
+    assert all(re.search(r"[\u4e00-\u9fff]", text) for text in re.findall('"""(.*?)"""', own, re.DOTALL))
+    assert "本书只有 en 和 zh 两种语言，没有 'cn'" in learn("list", "--lang", "cn")[1]
+    assert learn("audit", "nothere.py")[1] == "nothere.py 不存在"
+    assert learn("bug", "99")[1].startswith("错误（bug）的编号从 1 到 41，没有 99 号")
+
+
+def test_a_piece_has_no_hint_and_the_last_hint_is_the_last(folder: Path) -> None:
+    assert (
+        "causal_mask is a piece of mini_transformer.py, and has no hints"
+        in learn("check", "5", "--hint", "causal_mask")[1]
+    )
+    assert "no more hints" not in learn("check", "0", "--hint", "predict_columns")[1]
+    assert "there are no more hints" in learn("check", "0", "--hint", "predict_columns")[1]
+
+
+def test_a_bracket_that_is_open_is_a_line_without_an_empty_end(folder: Path) -> None:
+    write(folder, "x = (\n")
+    assert learn("check", "5")[1].strip() == "answers05.py:1: SyntaxError: '(' was never closed"
 
 
 def write(folder: Path, text: str | bytes) -> None:

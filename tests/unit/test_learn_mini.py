@@ -110,6 +110,32 @@ def test_a_chapter_adds_its_pieces_and_grades_them(tmp_path: Path, monkeypatch: 
     assert "mini_transformer.py:1: SyntaxError" in learn("check", "4")[1]
 
 
+def test_an_audit_of_the_growing_file_says_what_is_still_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mini.write(6)
+    solve("attention", "padding_mask", "causal_mask")
+    early = learn("audit", "mini_transformer.py")[1]
+    assert early.startswith("mini_transformer.py has no whole model yet (MultiHeadAttention, ")
+    assert early.endswith("come in chapters up to 10): until then, dragoman learn check 6")
+    mini.write(10)
+    solve("MultiHeadAttention", "EncoderLayer", "DecoderLayer", "Transformer")
+    assert "(positions are not written): until then, dragoman learn check" in learn("audit", "mini_transformer.py")[1]
+    solve("positions")
+    assert learn("audit", "mini_transformer.py") == (0, "no fault is there to be seen: 21 checks\n")
+
+
+def test_pytorchs_functions_are_imported_as_f(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mini.write(6)
+    text = mini.PATH.read_text(encoding="utf-8")
+    head, _, body = text.rpartition("    raise NotImplementedError")  # that of `loss`
+    line = "    return F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=PAD)"
+    mini.PATH.write_text(head + line + body, encoding="utf-8")
+    assert mini.verdicts(6) == {"loss": "right"}
+
+
 def test_a_piece_is_judged_among_right_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in attention is said of attention, not of what is made of it."""
     monkeypatch.chdir(tmp_path)

@@ -40,7 +40,7 @@ NOT_NAMED = {
 }
 """(exercise, number among its wrong answers) of those that are refused without a name."""
 BARE = re.compile(
-    r"(^|else: |answer: )([^:]* values of .* are wrong; at|[^:]* should (be|have) \S+( values)? and (is|has) )"
+    r"(^|else: |of \d+: )([^:]* numbers in .* are wrong; at|[^:]* should (be|have) \S+( values)? and (is|has) )"
 )
 """A message that shows the first difference, and no more."""
 

@@ -88,7 +88,9 @@ class Chapter:
 
     def bugs(self) -> list[int]:
         """The numbers of its bugs of the laboratory."""
-        lines = [re.findall(r"^Bugs to hunt: (.*)$", cell.text, re.MULTILINE) for cell in self.cells if not cell.is_code]
+        lines = [
+            re.findall(r"^Bugs to hunt: (.*)$", cell.text, re.MULTILINE) for cell in self.cells if not cell.is_code
+        ]
         return [int(number) for number in re.findall(r"\d+", str(lines))]
 
     def _first_text(self, language: str) -> str:

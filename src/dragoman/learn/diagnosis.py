@@ -400,9 +400,9 @@ def _mask_without_keys(outcomes: Sequence[Outcome], parameters: Sequence[str]) -
     are_nan = [any(bool(one.isnan().any()) for _, one in _tensors(each.expected, each.actual)) for each in outcomes]
     for number, name in enumerate(parameters):
         masks = [each.arguments[number] for each in outcomes]
-        if all(isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() for mask in masks):
-            if [bool(mask.all(dim=-1).any()) for mask in masks] == are_nan:
-                return name
+        are_masks = all(isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.dim() for mask in masks)
+        if are_masks and [bool(mask.all(dim=-1).any()) for mask in masks] == are_nan:
+            return name
     return ""
 
 

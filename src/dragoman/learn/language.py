@@ -49,8 +49,8 @@ def message(text: str, /, **values: Any) -> str:
 
 
 def translated_sentence(text: str) -> str:
-    """A sentence that is filled in already, in the current language, by the template of zh.yaml that fits it: of several
-    the one that has most of its letters."""
+    """A sentence that is filled in already, in the current language: by the template of zh.yaml that fits it, of several
+    by the one that has most of its letters."""
     if _language == "en" or text in chinese():
         return translated(text)
     for pattern, template in _templates():
@@ -63,12 +63,15 @@ def translated_sentence(text: str) -> str:
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     """Patterns of the English templates, and the Chinese ones; those with most letters of their own come first."""
     split = [(re.split(r"\{(\w+)\}", english), template) for english, template in chinese().items()]
-    fields = [(parts, template) for parts, template in split if len(parts) > 1 and len(set(parts[1::2])) == len(parts) // 2]
+    fields = [
+        (parts, template) for parts, template in split if len(parts) > 1 and len(set(parts[1::2])) == len(parts) // 2
+    ]
     fields.sort(key=lambda pair: -len("".join(pair[0][::2])))
     return [
         (
             re.compile(
-                "".join(f"(?P<{one}>.+?)" if number % 2 else re.escape(one) for number, one in enumerate(parts)), re.DOTALL
+                "".join(f"(?P<{one}>.+?)" if number % 2 else re.escape(one) for number, one in enumerate(parts)),
+                re.DOTALL,
             ),
             template,
         )
@@ -97,7 +100,9 @@ def translated_code(source: str) -> str:
         return f'{match[1]}"""{text}{end}"""'
 
     source = re.sub(r'^( *)"""(.+?)"""', docstring, source, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"(?<=# )( *)(\S.*)$", lambda comment: comment[1] + translated(comment[2]), source, flags=re.MULTILINE)
+    return re.sub(
+        r"(?<=# )( *)(\S.*)$", lambda comment: comment[1] + translated(comment[2]), source, flags=re.MULTILINE
+    )
 
 
 def _wrapped(text: str, width: int) -> str:

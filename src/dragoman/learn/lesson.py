@@ -154,7 +154,9 @@ def judge(bug: Bug, function: Callable[..., Any], seed: int) -> None:
         allow(seconds)
         if why := failure(bug, function, name):
             words = translated(own if name == bug.selftest else another)
-            raise Error.WRONG_ANSWER(words.format(test=translated(name.replace("_", " ")), why=translated_sentence(why)))
+            raise Error.WRONG_ANSWER(
+                words.format(test=translated(name.replace("_", " ")), why=translated_sentence(why))
+            )
     allow(seconds)
     if why := first_difference(bug.sound, function, seed):
         words = translated("it passes all self-tests, and does not do what it should everywhere; {why}")

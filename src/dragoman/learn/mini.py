@@ -339,9 +339,7 @@ def check_whole(path: Path) -> None:
     last = PIECES["Transformer"].chapter
     hint = translated("until then, dragoman learn check {number}")
     number = max((PIECES[name].chapter for name in sources if name in PIECES and name not in left), default=1)
-    raise Error.WRONG_ANSWER(
-        words.format(names=", ".join(left), last=last), hint.format(number=number), file=path
-    )
+    raise Error.WRONG_ANSWER(words.format(names=", ".join(left), last=last), hint.format(number=number), file=path)
 
 
 def check_file(name: str) -> None:
