@@ -49,8 +49,8 @@ def message(text: str, /, **values: Any) -> str:
 
 
 def translated_sentence(text: str) -> str:
-    """A sentence that is filled in already, in the current language: by the template of zh.yaml that fits it, of several
-    by the one that has most of its letters."""
+    """A sentence that is filled in already, in the current language: by the template of zh.yaml that fits it and has
+    most of its letters."""
     if _language == "en" or text in chinese():
         return translated(text)
     for pattern, template in _templates():
