@@ -184,7 +184,8 @@ def test_a_bug_is_mended_by_the_function_that_it_replaced(
     assert learn("bug", str(number), "--name", letter)[1].startswith(f"{letter}: yes")
 
 
-def test_the_list_of_bugs_says_what_is_seen_and_not_what_it_is() -> None:
+def test_the_list_of_bugs_says_what_is_seen_and_not_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # without a learner's own language
     _, said = learn("bug", "--list")
     assert all(bug.symptom in said for bug in BUGS)
     assert not any(bug.name in said or bug.why in said for bug in BUGS)
