@@ -46,6 +46,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Both]:
 
     def one(name: str) -> Both:
         if name not in made:
+            torch.manual_seed(1)  # the first weights shall not depend on the tests before
             made[name] = Both.made(name, tmp_path_factory.mktemp("hub"))
         return made[name]
 
