@@ -115,6 +115,7 @@ def test_a_learner_chooses_among_bugs_of_chapters_that_are_read() -> None:
         assert all(first[numbers[name]] <= max(first[number], 3) for name in names)
 
 
+@pytest.mark.system
 def test_the_dotted_line_of_a_lesson_is_named() -> None:
     bug = BUGS[3]
     figure = lesson.lesson_figure(bug, (0.1, 0.2))
