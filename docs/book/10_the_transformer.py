@@ -65,12 +65,16 @@ def loss_after_training(model, steps=120):
     return loss.item()
 
 
+def print_first_tokens(model):
+    for sentence in src:
+        first = model(sentence[None], tgt_in[:1])[0, 0].softmax(-1)
+        print(f"first token: i {first[4]:.2f}, beer {first[7]:.2f}")
+
+
 torch.manual_seed(1)
 blind = Blind(8, 8)
 print(f"loss {loss_after_training(blind):.4f}; ln 2 / 5 = {math.log(2) / 5:.4f}")
-for sentence in src:
-    first = blind(sentence[None], tgt_in[:1])[0, 0].softmax(-1)
-    print(f"first token: i {first[4]:.2f}, beer {first[7]:.2f}")
+print_first_tokens(blind)
 
 # %% [check]
 blind_loss = mini.loss(blind(src, tgt_in), tgt_out).item()
@@ -158,9 +162,7 @@ class Transformer(nn.Module):
 torch.manual_seed(1)
 ours = Transformer(8, 8)
 print(f"loss {loss_after_training(ours):.4f}")
-for sentence in src:
-    first = ours(sentence[None], tgt_in[:1])[0, 0].softmax(-1)
-    print(f"first token: i {first[4]:.2f}, beer {first[7]:.2f}")
+print_first_tokens(ours)
 
 # %% [markdown]
 # Now the loss is nearly zero, and the first token depends on the source. Dragoman's Transformer with the same weights gives the
