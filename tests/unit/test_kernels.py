@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dragoman.backends import c_library
 from dragoman.backends.accelerate import accelerate
 from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16 import kernels
@@ -480,7 +481,7 @@ def test_a_processor_s_units_for_matrices_are_used_where_compiler_and_system_kno
 ) -> None:
     known = kernels.cpu_capabilities()
     monkeypatch.setattr(kernels, "cpu_capabilities", lambda: {**known, "amx_bf16": True})
-    monkeypatch.setattr(kernels, "_compiled", lambda _: SimpleNamespace(may_multiply_matrices=lambda: allowed))
+    monkeypatch.setattr(c_library, "_compiled", lambda *_: SimpleNamespace(may_multiply_matrices=lambda: allowed))
     assert kernels.available() == bool(allowed)
 
 

@@ -7,16 +7,8 @@ compiler compiles the file on first use, in two seconds, into the user's cache. 
 and PyTorch's operations are used.
 """
 
-import contextlib
 import ctypes
-import hashlib
-import os
-import platform
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,8 +19,8 @@ from jaxtyping import BFloat16, Bool, Float, Int
 from torch import Tensor
 from torch.profiler import record_function
 
+from dragoman.backends import c_library
 from dragoman.device import cpu_capabilities
-from dragoman.progress import say
 
 SOURCE = Path(__file__).with_name("kernels.c")
 LANES = 16
@@ -40,10 +32,8 @@ SHORT, WIDEST_HEAD = 64, 64
 PANEL = 64
 """Columns of a packed matrix's panel."""
 SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "PANEL": PANEL, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD}
-FLAGS = (
-    "-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-fPIC",
-    *(f"-D{name}={size}" for name, size in SIZES.items()),
-)  # fmt: skip
+FLAGS = ("-fopenmp", *(f"-D{name}={size}" for name, size in SIZES.items()))
+"""Without OpenMP's library the file shares PyTorch's, and its threads."""
 
 
 @cache
@@ -62,83 +52,9 @@ def _library() -> ctypes.CDLL | None:
     capabilities = cpu_capabilities()
     if sys.platform != "linux" or not capabilities.get("avx512_bf16"):
         return None
-    compiler = compiler_command()
-    if not shutil.which(compiler[0]):
-        say(f"there is no C compiler ({compiler[0]}) here: training by PyTorch's own operations alone, which is slower")
-        return None
-    try:
-        library = _compiled(compiler)
-    except (OSError, subprocess.SubprocessError) as error:
-        why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        say(
-            f"{shlex.join(compiler)} cannot compile {SOURCE.name} ({why[0] if why else error}): training by PyTorch's "
-            "own operations alone, which is slower"
-        )
-        return None
-    can_multiply = not capabilities.get("amx_bf16") or library.may_multiply_matrices()
+    library = c_library.load(SOURCE, FLAGS, "training by PyTorch's own operations alone")
+    can_multiply = library is None or not capabilities.get("amx_bf16") or library.may_multiply_matrices()
     return library if can_multiply else None
-
-
-def compiler_command() -> list[str]:
-    """The C compiler and its first arguments: `CC` of the environment, a path or words as `ccache gcc`, or `cc`."""
-    compiler = os.environ.get("CC", "")
-    return [compiler] if shutil.which(compiler) else shlex.split(compiler) or ["cc"]
-
-
-def _compiled(compiler: Sequence[str]) -> ctypes.CDLL:
-    """The library from the cache, or compiled now and put there.
-
-    Linked without OpenMP's library: it then shares PyTorch's, and its threads.
-    """
-    folder = cache_folder()
-    kept = folder / f"kernels-{_fingerprint(compiler)}.so" if folder else None
-    if kept is not None and kept.exists() and _is_ours(kept):
-        with contextlib.suppress(OSError):  # damaged: made anew
-            return ctypes.CDLL(str(kept))
-    with tempfile.TemporaryDirectory() as made:
-        compiled, linked = Path(made, "kernels.o"), Path(made, "kernels.so")
-        _run(*compiler, *FLAGS, "-c", str(SOURCE), "-o", str(compiled))
-        _run(*compiler, "-shared", str(compiled), "-o", str(linked), "-lm")
-        library = ctypes.CDLL(str(linked))
-        if kept is not None:
-            with contextlib.suppress(OSError):  # disk full or no permission: the next process compiles for itself
-                _put(linked, kept)
-        return library
-
-
-def _run(*command: str) -> str:
-    """The command's output. Raises subprocess.SubprocessError if it fails or takes a minute."""
-    done = subprocess.run(command, capture_output=True, check=True, text=True, errors="replace", timeout=60)
-    return done.stdout
-
-
-def _fingerprint(compiler: Sequence[str]) -> str:
-    """Hash of everything that the compiled file depends on."""
-    machine = [platform.machine(), sorted(cpu_capabilities().items()), compiler, FLAGS, torch.__version__]
-    made_by = _run(*compiler, "--version")
-    return hashlib.sha256(SOURCE.read_bytes() + repr([machine, made_by]).encode()).hexdigest()[:16]
-
-
-def cache_folder() -> Path | None:
-    """A folder where no other user can write, because its files are executed; None if there is none."""
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if _is_ours(folder) else None
-    except (OSError, RuntimeError):  # no home, or one that cannot be written to
-        return None
-
-
-def _is_ours(path: Path) -> bool:
-    stat = path.stat()
-    return stat.st_uid == os.getuid() and not stat.st_mode & 0o022
-
-
-def _put(made: Path, kept: Path) -> None:
-    """Copy atomically: several processes may do so at once."""
-    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as copy:  # for its owner alone
-        copy.write(made.read_bytes())
-    os.replace(copy.name, kept)
 
 
 def _call(name: str, *arguments: object) -> None:
