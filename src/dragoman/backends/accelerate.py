@@ -6,12 +6,19 @@ and `models/` know no fast implementation, and `training.backend: textbook` turn
 them to its textbook, outputs and gradients.
 """
 
+from typing import cast
+
 import torch
 from torch import nn
 
 from dragoman.backends.byte_dropout import ByteDropout
+from dragoman.backends.cpu_search import library
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer, Weights
+from dragoman.backends.cpu_search.weights import can_be_packed
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.backends.packed_linear import pack
+from dragoman.errors import Error
+from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.lora import lora_layers
@@ -31,11 +38,36 @@ def accelerate(model: nn.Module, device: torch.device, precision: str) -> None:
     exchange(model, fast_layers)
 
 
-def accelerate_inference(model: nn.Module, *, packed: bool) -> None:
-    """Give `model` the fast layers for inference. `packed`: its linear layers too, on a CPU."""
+def accelerate_inference(model: nn.Module, *, packed: bool, precision: str = "float32") -> None:
+    """Give `model` the fast layers for inference. `packed`: its linear layers too, on a CPU, and its whole search where
+    that can be.
+
+    Raises DragomanError for `precision` int8 of a model that does not search in C.
+    """
     exchange(model, {MultiHeadAttention: FusedAttention})
+    for part in [model, *getattr(model, "models", [])] if packed else ():  # of an ensemble
+        search_in_c(part, precision)
     if packed:
         pack(model)
+    if precision == "int8":
+        for part in getattr(model, "models", [model]):
+            if not isinstance(part, FastTransformer):
+                raise Error.UNSUPPORTED(f"`precision` int8: {_why_not_in_c(part)}", "leave it, or take bfloat16")
+
+
+def search_in_c(model: nn.Module, precision: str = "float32") -> None:
+    """Have a Transformer's searches run in C, where there is a compiler and `search.c` knows all of its layers."""
+    if type(model) is Transformer and can_be_packed(model) and library.library() is not None:
+        model.__class__ = FastTransformer
+        cast(FastTransformer, model).weights = Weights(precision)
+
+
+def _why_not_in_c(model: nn.Module) -> str:
+    if next(model.parameters()).device.type != "cpu":
+        return "for a CPU alone"
+    if library.library() is None:
+        return "needs a C compiler, and there is none that works here"
+    return "for Transformers without relative positions, LoRA or recurrent layers alone, and this model is another"
 
 
 def exchange(model: nn.Module, fast_layers: FastLayers) -> None:

@@ -18,31 +18,34 @@ from dragoman.nn.embeddings import OutputProjection
 
 
 class PackedLinear(nn.Linear):
-    """`nn.Linear`, or an `OutputProjection`, with the same parameters and a packed copy of them.
+    """`nn.Linear`, or an `OutputProjection`, with the same parameters and, from its first product on, a packed copy.
 
     The copy is made again when the model changes its type or device. Any other change of a weight is seen only with
     gradients on, where the parameters themselves are used.
     """
 
+    packed: Tensor | None = None
+
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
         self.weight, self.bias = cast(nn.Parameter, weight), cast(nn.Parameter, bias)
-        self._pack()
 
-    def _pack(self) -> None:
-        there = self.weight.device.type == "cpu" and (self.weight.dtype != torch.bfloat16 or has_onednn_bf16())
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None) if there else None
+    def _can_be_packed(self) -> bool:
+        return self.weight.device.type == "cpu" and (self.weight.dtype != torch.bfloat16 or has_onednn_bf16())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "PackedLinear":
         super()._apply(fn, recurse)
-        self._pack()
+        self.packed = None
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.packed is None or torch.is_grad_enabled():
+        if torch.is_grad_enabled() or not self._can_be_packed():
             return F.linear(x, self.weight, self.bias)
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], ""))
+        packed = self.packed
+        if packed is None:
+            packed = self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), None)
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, packed, self.bias, "none", [], ""))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PackedLinear":
         # A packed tensor has no storage to copy; shared parameters stay shared.

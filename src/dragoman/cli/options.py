@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, cast
 
@@ -31,7 +31,8 @@ SearchChanges = Annotated[
 Which = Annotated[str, typer.Option("--checkpoint", help="`best`, `last`, or the number of a step.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Precision = Annotated[
-    str | None, typer.Option(help="float32, or bfloat16: faster on a GPU and on newer CPUs. [default: float32]")
+    str | None,
+    typer.Option(help="float32; bfloat16: faster on a GPU and on newer CPUs; int8: on any CPU. [default: float32]"),
 ]
 Ensemble = Annotated[list[Path] | None, typer.Option(help="Another run whose model translates along; repeat for more.")]
 Datastores = Annotated[
@@ -94,10 +95,10 @@ Lora = Annotated[
 ]
 
 
-def precision_given(name: str | None) -> dict[str, Any]:
+def precision_given(name: str | None, known: Sequence[str] = ("float32", "bfloat16", "int8")) -> dict[str, Any]:
     """Raises DragomanError for a precision that there is not."""
-    if name not in (None, "float32", "bfloat16"):
-        raise Error.WRONG_OPTION(f"--precision {name}: float32 or bfloat16")
+    if name not in (None, *known):
+        raise Error.WRONG_OPTION(f"--precision {name}: {' or '.join(known)}")
     return given(precision=name)
 
 

@@ -46,7 +46,7 @@ def score(
         which=which,
         device=device,
         ensemble=ensemble or (),
-        **precision_given(precision),
+        **precision_given(precision, ("float32", "bfloat16")),
         **decoding_changes(None, length_penalty),
     )
     with text_output(None) as write, Progress("scoring", len(pairs)) as bar:

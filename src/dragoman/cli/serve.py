@@ -31,7 +31,7 @@ CorrectionsWithoutKey = Annotated[
 StoreFile = Annotated[
     Path | None, typer.Option(help="File of keys and corrections. [default: serve.sqlite beside the first run]")
 ]
-Precision = Annotated[str | None, typer.Option(help="float32, bfloat16; int8 with ctranslate2. [default: float32]")]
+Precision = Annotated[str | None, typer.Option(help="float32, bfloat16 or int8: the faster. [default: float32]")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads that translate. [default: one for each core]")]
 RootPath = Annotated[
     str, typer.Option(help="The path that a proxy serves it under: /translate. [default: none]", show_default=False)

@@ -211,15 +211,15 @@ RerankWeight = Annotated[
 EngineName = Annotated[
     str,
     typer.Option(
-        help="pytorch, or ctranslate2: its own search, several times as fast, a few translations differ; converts "
+        help="pytorch, or ctranslate2: its own search, a few translations differ; converts "
         "the run once. (ctranslate2-fast is the same.)"
     ),
 ]
 EnginePrecision = Annotated[
     str | None,
     typer.Option(
-        help="float32, or bfloat16: faster on a GPU and on newer CPUs; with --engine ctranslate2 float32, or int8: "
-        "faster, almost the same translations. [default: float32]"
+        help="float32; bfloat16: faster on a GPU and on newer CPUs; int8: faster on any CPU, almost the same "
+        "translations; with --engine ctranslate2 float32 or int8. [default: float32]"
     ),
 ]
 ConvertHan = Annotated[

@@ -54,7 +54,7 @@ class Options:
     min_context: int | None = None  #: Of a language model.
     ensemble: Paths | None = None  #: Runs that translate along.
     datastore: Paths | None = None  #: Folders of nearest neighbours.
-    precision: Literal["float32", "bfloat16"] | None = None  #: Number format.
+    precision: Literal["float32", "bfloat16", "int8"] | None = None  #: Number format.
     which: str = "best"  #: Checkpoint.
     device: str = "auto"  #: Device.
 

@@ -288,10 +288,10 @@ def load(folder: Path, translator: SearchTranslator, *, threads: int | None = No
 
 
 class CTranslate2Engine:
-    """An `inference.search_translator.Searcher` that lets CTranslate2 search.
+    """An `inference.translation.Searcher` that lets CTranslate2 search.
 
-    Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them: it is
-    several times as fast as ours, and few translations differ (benchmarks/serving.md).
+    Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them (ours does so
+    with `stopping` full), and few translations differ (benchmarks/translation.md).
     """
 
     def __init__(

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 
 from dragoman import config
 from dragoman.backends.accelerate import accelerate_inference
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.data.batch import WIDTH_MULTIPLE, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS, even_batches
 from dragoman.decoding.beam import BeamStep
@@ -20,40 +21,26 @@ from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Ban, BeginWith, Rule, ngrams
 from dragoman.decoding.search import DecodingConfig, Hypothesis, default_max_lengths, search_steps, search_together
 from dragoman.device import pick_device
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import decoding_settings, load_parts
 from dragoman.inference.long_input import split_long
 from dragoman.inference.mbr import expected_utility
 from dragoman.inference.nearest_neighbours import load_all, looking_up
-from dragoman.inference.translation import Reranker, Segment, Translation
+from dragoman.inference.translation import ApplyGlossary, Reranker, Searcher, Segment, Translation
 from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
 from dragoman.text.glossary import TERM_SPACE, Glossary
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import BOS_ID
+from dragoman.text.tokenizers.base import BOS_ID, EOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 MAX_PREFIX_TOKENS = 256
 """Tokens that a prefix may have, even of a model that writes shorter translations."""
 MAX_SEARCHES_FOR_BANNED = 100
 """Searches of a sentence for a translation without banned phrases, at most."""
-
-
-class Searcher(Protocol):
-    """A search in the place of PyTorch's own (`SearchTranslator.searched_by`)."""
-
-    def hypotheses(self, translator: "SearchTranslator", parts: Sequence[Segment]) -> list[list[Hypothesis]]:
-        """The hypotheses for each part, as `SearchTranslator.hypotheses`."""
-        ...
-
-
-ApplyGlossary = Callable[
-    ["SearchTranslator", Glossary, Sequence[Segment], Sequence[list[Translation]]], list[list[Translation]]
-]
-"""A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
 
 
 class SearchTranslator:
@@ -96,7 +83,7 @@ class SearchTranslator:
         *,
         which: str = "best",
         device: str = "auto",
-        precision: Literal["float32", "bfloat16"] = "float32",
+        precision: Literal["float32", "bfloat16", "int8"] = "float32",
         ensemble: Sequence[str | Path] = (),
         datastores: Sequence[str | Path] = (),
         changes: Sequence[str] = (),
@@ -110,21 +97,21 @@ class SearchTranslator:
         changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
         (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
         each model at most, to look up each token in. `languages`, from and to, are of a model that knows several; None:
-        the run's own. In `precision` bfloat16 weights and hidden states have half the bits: faster where the processor
-        has such products; scores are a little rougher. `base`: the model that the run is an adapter of, on the device
-        and in the precision, whose tensors are shared; None: an adapter and its base become one model.
+        the run's own. `precision`: bfloat16 has weights of half the bits, int8 those of a Transformer's search on a CPU
+        of a quarter: faster, scores are rougher. `base`: the model that the run is an adapter of, on the device and in
+        the precision, whose tensors are shared; None: an adapter and its base become one model.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
-        formats = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+        formats = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
         if precision not in formats:
-            raise Error.WRONG_OPTION(f"`precision` {precision}: {' or '.join(formats)}")
+            raise Error.WRONG_OPTION(f"`precision` {precision}: {', '.join(formats)}")
         settings = decoding_settings(Path(run), changes, decoding)
         parts, chosen = load_parts(Path(run), which, ensemble, base), pick_device(device)
         model = parts.model.eval()
         if base is None:
             model = model.to(chosen, formats[precision])
-        accelerate_inference(model, packed=chosen.type == "cpu")
+        accelerate_inference(model, packed=chosen.type == "cpu", precision=precision)
         if datastores:
             model = looking_up(model, load_all(datastores, Path(run), which, ensemble))
         translator = cls(
@@ -277,6 +264,11 @@ class SearchTranslator:
         """The hypotheses that the search, or another engine, finds for each part."""
         if self.engine is not None:
             return self.engine.hypotheses(self, parts)
+        if isinstance(self.model, FastTransformer) and self.model.can_search(self.decoding, parts):
+            try:
+                return self.model.search([[*part.ids, EOS_ID] for part in parts], self._settings)
+            except FoundNothing as error:
+                raise self._named(error, parts) from error
         results: list[list[Hypothesis]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
         # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
@@ -294,6 +286,12 @@ class SearchTranslator:
                 results[row] = hypotheses
         return results
 
+    @property
+    def _settings(self) -> DecodingConfig:
+        """Those of the search itself: of the hypotheses that `mbr` ranks it keeps all."""
+        own = self.decoding
+        return own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
+
     def search_steps(
         self, parts: Sequence[Segment], rules: Sequence[Rule] = (), watch: Callable[[BeamStep], None] | None = None
     ) -> Search:
@@ -305,8 +303,12 @@ class SearchTranslator:
         try:
             return (yield from self._search_of(parts, rules, watch))
         except FoundNothing as error:
-            source = self.tokenizers.src.decode(parts[error.sentence].ids)
-            raise error.code(f"{source!r}: {error.why}") from error
+            raise self._named(error, parts) from error
+
+    def _named(self, error: FoundNothing, parts: Sequence[Segment]) -> DragomanError:
+        """The error with the source in the place of its number."""
+        source = self.tokenizers.src.decode(parts[error.sentence].ids)
+        return error.code(f"{source!r}: {error.why}")
 
     def _search_of(
         self, parts: Sequence[Segment], rules: Sequence[Rule], watch: Callable[[BeamStep], None] | None
@@ -321,14 +323,13 @@ class SearchTranslator:
             if not self.tokenizers.shared:
                 raise Error.CONFLICT("decoding.no_source_ngram is for a joint vocabulary", "set it to 0")
             bans += [Ban(ngrams(part.ids, own.no_source_ngram), sentence=row) for row, part in enumerate(parts)]
-        decoding = own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
         return search_steps(
             self.model,
             src.to(self.device),
             src_mask.to(self.device),
-            decoding,
+            self._settings,
             rules=[*([BeginWith(prefixes, given)] if prefixes else []), *bans, *rules],
-            max_lengths=default_max_lengths(src_mask, decoding).to(self.device)
+            max_lengths=default_max_lengths(src_mask, own).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),
             terms=[part.terms for part in parts] if parts[0].terms else None,
             glue=torch.from_numpy(self.tokenizers.continuations).to(self.device)

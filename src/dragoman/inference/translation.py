@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.constrained import Terms, rows_for
 from dragoman.quality.warnings import Warning
+from dragoman.text.glossary import Glossary
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,17 @@ class Segment(NamedTuple):
         the translation."""
         return rows_for(config, [self.terms]) if self.terms else 0, len(self.read)
 
+
+class Searcher(Protocol):
+    """A search in the place of PyTorch's own (`SearchTranslator.searched_by`)."""
+
+    def hypotheses(self, translator: Any, parts: Sequence[Segment]) -> list[list[Hypothesis]]:
+        """The hypotheses for each part, as `SearchTranslator.hypotheses`."""
+        ...
+
+
+ApplyGlossary = Callable[[Any, Glossary, Sequence[Segment], Sequence[list[Translation]]], list[list[Translation]]]
+"""A way to put the terms of a glossary into the translations of parts (`alignment/term_placement.py`)."""
 
 Ids = tuple[list[int], list[int]]
 """Tokens of a source and of its translation."""

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 from dragoman.alignment.learnt_markup import has_markup, items_of_line
 from dragoman.alignment.markup import PROTECTED, text_and_codes
 from dragoman.decoding.base import Hypothesis
-from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Segment, Translation
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Searcher, Segment, Translation
 from dragoman.pipeline.splitter import Piece
 from dragoman.text.annotations import BREAK
 from dragoman.text.tokenizers.base import UNK_ID

@@ -16,8 +16,8 @@ from dragoman.config import parse, settings
 from dragoman.decoding.base import Hypothesis
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.banned_phrases import BannedPhrases
-from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Segment
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Searcher, Segment
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.text.glossary import Glossary
 

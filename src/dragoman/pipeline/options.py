@@ -90,9 +90,7 @@ class TranslateOptions:
         not_begun = "not with `prefix`, which says how a translation begins"
         return [
             (self.precision not in (None, "float32", "bfloat16", "int8"), Error.WRONG_OPTION,
-             f"`precision` {self.precision}: float32 or bfloat16, or int8 with `engine` ctranslate2"),
-            (self.precision == "int8" and not other_engine, Error.UNSUPPORTED,
-             "`precision` int8: with `engine` ctranslate2 alone; without it bfloat16 is the faster one"),
+             f"`precision` {self.precision}: float32, bfloat16 or int8"),
             (self.guard not in (None, "warn", "fail"), Error.WRONG_OPTION,
              f"`guard`={self.guard}: warn tells of doubts, fail fails"),
             (self.split not in SPLITS, Error.WRONG_OPTION, f"`split` {self.split}: auto, never or always"),
@@ -118,7 +116,8 @@ class TranslateOptions:
 
 def build_pipeline(options: TranslateOptions) -> Pipeline:
     """The pipeline that `options` describe. Raises DragomanError for what does not go together."""
-    precision: Any = {} if options.precision in (None, "int8") else {"precision": options.precision}
+    kept = options.precision is None or (options.precision == "int8" and options.engine != "pytorch")
+    precision: Any = {} if kept else {"precision": options.precision}
     loaded = SearchTranslator.load(
         check_run_dir(options.run),
         which=options.which,

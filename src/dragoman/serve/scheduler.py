@@ -27,8 +27,8 @@ from dragoman.decoding.base import Hypothesis
 from dragoman.decoding.continuous_batching import DecodeStepInput, DecodeStepOutput, Search
 from dragoman.decoding.rows import FoundNothing
 from dragoman.decoding.rules import Step
-from dragoman.inference.search_translator import Searcher, SearchTranslator
-from dragoman.inference.translation import Segment
+from dragoman.inference.search_translator import SearchTranslator
+from dragoman.inference.translation import Searcher, Segment
 from dragoman.progress import say
 from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.serve.logs import traced
@@ -152,7 +152,7 @@ class RequestHandle:
 
 @dataclass(frozen=True)
 class SearcherAdapter:
-    """A request's handle as a translator sees it (`inference.search_translator.Searcher`)."""
+    """A request's handle as a translator sees it (`inference.translation.Searcher`)."""
 
     handle: RequestHandle
     searcher: Searcher | None
