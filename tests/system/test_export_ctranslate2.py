@@ -535,11 +535,23 @@ def test_an_engine_of_int8_weights_is_kept_beside_the_exact_one(run: Path) -> No
     assert len({path.name.rsplit("-", 1)[0] for path in (run / "engines").iterdir()}) == 2
 
 
-def test_int8_is_asked_of_the_engine_alone(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_int8_is_of_searches_and_needs_no_engine(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(monkeypatch, "translate", str(run), "--precision", "int8") == 2
-    assert "--engine ctranslate2 alone" in capsys.readouterr().err
+    source, out = tmp_path / "in.de", tmp_path / "out"
+    source.write_text("ich möchte ein bier\n\nich sehe den hund\n", encoding="utf-8")
+    translating = ("translate", str(run), "-i", str(source), "-o", str(out), "--precision")
+    lines = []
+    for precision in ("float32", "int8"):
+        out.unlink(missing_ok=True)
+        assert command(monkeypatch, *translating, precision) == 0
+        lines.append(out.read_text(encoding="utf-8").splitlines())
+    assert lines[1] == lines[0]
+    assert command(monkeypatch, *translating, "int4") == 2
+    assert "int4: float32, bfloat16 or int8" in capsys.readouterr().err
+    scoring = ("score", str(run), "--src", str(source), "--tgt", str(out), "--precision", "int8")
+    assert command(monkeypatch, *scoring) == 2
+    assert "--precision int8: float32 or bfloat16" in capsys.readouterr().err
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dragoman.backends.packed_linear import pack
+from dragoman.backends.accelerate import accelerate_inference
 from dragoman.data.batch import collate_src
 from dragoman.data.eval_batches import even_batches
 from dragoman.decoding.search import DecodingConfig
@@ -75,10 +75,10 @@ def test_padding_goes_no_further_than_the_longest_sentence_may_be() -> None:
 
 @pytest.mark.parametrize("family", SIZES)
 def test_packed_and_on_several_threads(tokenizers: TokenizerPair, family: str) -> None:
-    """As a run is loaded: packed weights, batches side by side; and a sentence alone, on one thread."""
+    """As a run is loaded: packed weights or a search in C, several threads; and a sentence alone, on one thread."""
     torch.manual_seed(1)
     model = build_model(MODELS[family](**SIZES[family]), tokenizers).eval()
-    pack(model)
+    accelerate_inference(model, packed=True)
     translator = SearchTranslator(model, tokenizers, decoding=DecodingConfig(max_length_ratio=0.2, max_length_extra=12))
     rng = random.Random(6)
     sentences = [" ".join(rng.choices(WORDS, k=rng.choice(LENGTHS))) for _ in range(SENTENCES)]

@@ -354,7 +354,7 @@ def test_other_toolkits_names_of_options(whole: dragoman.Training, option: str, 
     with raises_error(Error.UNKNOWN_SETTING):
         dragoman.load_classifier(whole.run_dir, **{option: 3})
     with raises_error(Error.WRONG_OPTION, "precision"):
-        dragoman.load(whole.run_dir, precision="int8")
+        dragoman.load(whole.run_dir, precision="int4")
 
 
 @pytest.mark.system

@@ -1,0 +1,177 @@
+"""The search in C does what the textbook does, and its two doors give the same bytes."""
+
+import copy
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.backends.accelerate import search_in_c
+from dragoman.backends.cpu_search import library
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer, Logits
+from dragoman.backends.cpu_search.weights import can_be_packed
+from dragoman.config import parse
+from dragoman.data.batch import collate_src
+from dragoman.decoding.base import DecodingConfig
+from dragoman.decoding.search import search
+from dragoman.models.families import TransformerConfig
+from dragoman.models.transformer import Transformer
+
+pytestmark = pytest.mark.skipif(library.library() is None, reason="no C compiler")
+VOCAB = 131
+SOURCES = [[random.Random(n).randrange(4, VOCAB) for _ in range(1 + n * 7 % 19)] for n in range(24)]
+MODELS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "post": {"norm_placement": "post"},
+    "output": {"norm_placement": "output"},
+    "rms, swiglu": {"norm": "rms", "activation": "swiglu"},
+    "gelu": {"activation": "gelu"},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "silu": {"activation": "silu"},
+    "rotary": {"position": {"type": "rotary"}},
+    "learned": {"position": {"type": "learned"}},
+    "none": {"position": {"type": "none"}},
+    "fairseq": {"position": {"type": "sinusoidal", "layout": "fairseq", "offset": 2}},
+    "shared keys": {"num_kv_heads": 2},
+    "embedding norm": {"embedding_norm": True},
+    "bias": {"output_bias": True, "tie_embeddings": "none"},
+    "odd sizes": {"d_model": 40, "num_heads": 2, "d_ff": 100},
+    "zero start": {"zero_start": True},
+    "tied layers": {"tied_layers": [1, 1], "tied_encoder_layers": [1, 1]},
+    "no end": {"src_end": False},
+}
+PLAIN: dict[str, dict[str, Any]] = {
+    "greedy": {"beam_size": 1},
+    "beam 5": {"beam_size": 5},
+    "n best": {"beam_size": 4, "n_best": 4},
+    "first": {"beam_size": 4, "stopping": "first"},
+    "full": {"beam_size": 3, "stopping": "full", "patience": 2.0},
+    "likely": {"beam_size": 3, "stopping": "likely", "n_best": 2},
+    "no penalty": {"beam_size": 5, "length_penalty": {"type": "none"}},
+    "min length": {"beam_size": 2, "min_length": 3},
+    "short": {"beam_size": 3, "max_length_ratio": 0.0, "max_length_extra": 4},
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "repetition": {"beam_size": 3, "repetition_penalty": 1.2},
+    "n-grams": {"beam_size": 4, "no_repeat_ngram": 2},
+    "diversity": {"beam_size": 4, "diversity": 0.5},
+    "groups": {"beam_size": 4, "diversity": 0.5, "diversity_groups": 2},
+    "coverage": {"beam_size": 4, "coverage_penalty": 0.2},
+}
+
+
+def model_of(seed: int = 0, **changes: Any) -> Transformer:
+    """A model that is sure of something, so that no two hypotheses are nearly equal."""
+    sizes = {"d_model": 64, "num_heads": 4, "d_ff": 128, "num_encoder_layers": 2, "num_decoder_layers": 2}
+    torch.manual_seed(seed)
+    config = parse(TransformerConfig, {**sizes, **changes})
+    model = config.build(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, shared_vocab=True, pad_id=0).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(1.6)
+            else:
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def fast(model: Transformer, precision: str = "float32") -> FastTransformer:
+    copied = copy.deepcopy(model)
+    search_in_c(copied, precision)
+    assert isinstance(copied, FastTransformer)
+    return copied
+
+
+def in_c(model: FastTransformer, config: DecodingConfig, sources: list[list[int]] = SOURCES) -> Any:
+    return model.search([[*source, 3] for source in sources], config)
+
+
+QUICK = ("defaults", "post", "rms, swiglu", "odd sizes")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.system) for n in MODELS])
+def test_a_search_in_c_finds_what_the_textbook_finds(name: str) -> None:
+    model = model_of(**MODELS[name])
+    kinds = ["greedy", "beam 5", "n-grams"] if name == "defaults" else ["greedy", "n best"]
+    compare(model, kinds)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("kind", [*PLAIN, *OTHERS])
+def test_every_setting_of_a_search(kind: str) -> None:
+    compare(model_of(), [kind])
+
+
+def compare(model: Transformer, kinds: list[str]) -> None:
+    src, mask = collate_src(SOURCES)
+    for kind in kinds:
+        config = parse(DecodingConfig, (PLAIN | OTHERS)[kind])
+        expected = search(model, src, mask, config)
+        own = fast(model)
+        stepwise = search(own, src, mask, config)
+        whole = in_c(own, config) if kind in PLAIN else stepwise
+        assert whole == stepwise, kind  # to the last bit
+        for ours, theirs in zip(stepwise, expected, strict=True):
+            assert [item.log_prob for item in ours] == pytest.approx([item.log_prob for item in theirs], abs=2e-4)
+            assert [item.ids for item in ours] == [item.ids for item in theirs] or len(theirs) > 1
+            assert [item.cut for item in ours] == [item.cut for item in theirs]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_a_translation_does_not_depend_on_what_stands_beside_it(precision: str) -> None:
+    own = fast(model_of(), precision)
+    config = DecodingConfig(beam_size=4, n_best=2)
+    together = in_c(own, config)
+    assert [in_c(own, config, [source])[0] for source in SOURCES[:8]] == together[:8]
+    assert in_c(own, config, SOURCES[::-1]) == together[::-1]
+    assert in_c(own, config, SOURCES * 5) == together * 5  # more than there are slots for
+
+
+@pytest.mark.parametrize(("precision", "near"), [("bfloat16", 0.05), ("int8", 0.1)])
+def test_fewer_bits_are_near(precision: str, near: float) -> None:
+    model, config = model_of(), DecodingConfig(beam_size=1)
+    exact, rough = in_c(fast(model), config), in_c(fast(model, precision), config)
+    alike = [ours[0].ids == theirs[0].ids for ours, theirs in zip(exact, rough, strict=True)]
+    assert sum(alike) >= len(alike) // 2
+    for ours, theirs, same in zip(exact, rough, alike, strict=True):
+        if same:
+            assert theirs[0].score == pytest.approx(ours[0].score, abs=near)
+
+
+def test_what_the_file_does_not_know_is_left_to_pytorch() -> None:
+    for changes in ({"position": {"type": "alibi"}}, {"position": {"type": "relative"}}, {"decoder_autoreg": "rnn"}):
+        model = model_of(**changes)
+        assert not can_be_packed(model)
+        search_in_c(model)
+        assert type(model) is Transformer
+
+
+def test_logits_that_are_no_numbers_are_refused() -> None:
+    model = model_of()
+    with torch.no_grad():
+        model.output.weight[7, 0] = float("nan")
+    own = fast(model)
+    for beam in (1, 3):
+        with pytest.raises(Exception, match="no token a finite probability"):
+            in_c(own, DecodingConfig(beam_size=beam))
+
+
+def test_log_softmax_is_pytorchs() -> None:
+    torch.manual_seed(0)
+    for vocab in (5, 16, 100, 1001):
+        logits = torch.randn(7, vocab + 3)[:, :vocab] * 5
+        logits[2, 3] = -float("inf")
+        torch.testing.assert_close(logits.as_subclass(Logits).log_softmax(-1), logits.log_softmax(-1))
+    assert torch.tensor([[0.0, float("nan")]]).as_subclass(Logits).log_softmax(dim=-1).isnan().all()
+
+
+def test_a_copy_of_a_model_packs_its_own_weights() -> None:
+    own, config = fast(model_of()), DecodingConfig(beam_size=2)
+    before = in_c(own, config)
+    other = copy.deepcopy(own)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.mul_(0.5)
+    assert in_c(other, config) != before
+    assert in_c(own, config) == before
