@@ -60,7 +60,7 @@ def _gpu() -> str:
 
 
 def _kernels() -> Iterator[str]:
-    from dragoman.backends.cpu_bf16.kernels import cache_folder, compiler_command
+    from dragoman.backends.c_library import cache_folder, compiler_command
 
     compiler = compiler_command()
     is_there = shutil.which(compiler[0])

@@ -5,6 +5,7 @@ The batches of a step come from a pure function of (seed, step), and the random 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -31,7 +32,9 @@ from dragoman.training.task import Task
 
 def pick_losses(backend: str) -> Losses:
     """The losses of a training, for the setting `training.backend`."""
-    return TEXTBOOK if backend == "textbook" else Losses(chunked_loss.token_loss, chunked_loss.divergence)
+    if backend == "textbook":
+        return TEXTBOOK
+    return Losses(partial(chunked_loss.token_loss, kernels=backend == "kernels"), chunked_loss.divergence)
 
 
 class TrainingStep:
@@ -73,8 +76,8 @@ class TrainingStep:
     def set_precision(self, precision: str) -> None:
         """Compute in `precision` from now on: a resumed run keeps the precision that it began in."""
         self.precision, self.loss_scale = precision, LossScale.of(precision)
-        if self.config.backend == "auto":
-            accelerate(self.model, self.device, precision)
+        if self.config.backend != "textbook":
+            accelerate(self.model, self.device, precision, kernels=self.config.backend == "kernels")
 
     def take(self, step: int, rate: float) -> tuple[Tensor, Tensor, int]:
         """One optimizer step: (mean loss in nats per target token, gradient norm, real tokens processed).

@@ -1,0 +1,102 @@
+"""C files of ours, compiled by the machine's own compiler when they are first needed, and kept for the user.
+
+A file is plain C for plain pointers, called through `ctypes`: no build step, no headers of PyTorch, nothing to install.
+What is compiled is kept in the user's cache, where others cannot write, under a name made from the source, the compiler
+and the processor.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from dragoman.device import cpu_capabilities
+from dragoman.progress import say
+
+FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
+
+
+def load(source: Path, flags: Sequence[str], otherwise: str) -> ctypes.CDLL | None:
+    """The library of a C file; None where it cannot be compiled, and a message says so with what happens `otherwise`,
+    which is slower."""
+    compiler = compiler_command()
+    if not shutil.which(compiler[0]):
+        say(f"there is no C compiler ({compiler[0]}) here: {otherwise}, which is slower")
+        return None
+    try:
+        return _compiled(source, compiler, [*FLAGS, *flags])
+    except (OSError, subprocess.SubprocessError) as error:
+        why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+        say(
+            f"{shlex.join(compiler)} cannot compile {source.name} ({why[0] if why else error}): {otherwise}, which is "
+            "slower"
+        )
+        return None
+
+
+def compiler_command() -> list[str]:
+    """The C compiler and its first arguments: `CC` of the environment, a path or words as `ccache gcc`, or `cc`."""
+    compiler = os.environ.get("CC", "")
+    return [compiler] if shutil.which(compiler) else shlex.split(compiler) or ["cc"]
+
+
+def _compiled(source: Path, compiler: Sequence[str], flags: Sequence[str]) -> ctypes.CDLL:
+    """The library from the cache, or compiled now and put there. It is linked without OpenMP's library."""
+    folder = cache_folder()
+    kept = folder / f"{source.stem}-{_fingerprint(source, compiler, flags)}.so" if folder else None
+    if kept is not None and kept.exists() and _is_ours(kept):
+        with contextlib.suppress(OSError):  # damaged: made anew
+            return ctypes.CDLL(str(kept))
+    with tempfile.TemporaryDirectory() as made:
+        compiled, linked = Path(made, "c.o"), Path(made, "c.so")
+        _run(*compiler, *flags, "-c", str(source), "-o", str(compiled))
+        _run(*compiler, "-shared", str(compiled), "-o", str(linked), "-lm")
+        library = ctypes.CDLL(str(linked))
+        if kept is not None:
+            with contextlib.suppress(OSError):  # disk full or no permission: the next process compiles for itself
+                _put(linked, kept)
+        return library
+
+
+def _run(*command: str) -> str:
+    """The command's output. Raises subprocess.SubprocessError if it fails or takes a minute."""
+    done = subprocess.run(command, capture_output=True, check=True, text=True, errors="replace", timeout=60)
+    return done.stdout
+
+
+def _fingerprint(source: Path, compiler: Sequence[str], flags: Sequence[str]) -> str:
+    """Hash of everything that the compiled file depends on."""
+    machine = [platform.machine(), sorted(cpu_capabilities().items()), compiler, flags, torch.__version__]
+    made_by = _run(*compiler, "--version")
+    return hashlib.sha256(source.read_bytes() + repr([machine, made_by]).encode()).hexdigest()[:16]
+
+
+def cache_folder() -> Path | None:
+    """A folder where no other user can write, because its files are executed; None if there is none."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder if _is_ours(folder) else None
+    except (OSError, RuntimeError):  # no home, or one that cannot be written to
+        return None
+
+
+def _is_ours(path: Path) -> bool:
+    stat = path.stat()
+    return stat.st_uid == os.getuid() and not stat.st_mode & 0o022
+
+
+def _put(made: Path, kept: Path) -> None:
+    """Copy atomically: several processes may do so at once."""
+    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as copy:  # for its owner alone
+        copy.write(made.read_bytes())
+    os.replace(copy.name, kept)
