@@ -640,7 +640,7 @@ static void multiply_rows(int64_t row, int64_t last, int64_t column, int64_t k, 
 }
 
 /* The rows of a product which are computed for all panels before the next ones: they stay in the cache meanwhile. */
-enum { BLOCK = 16 * STEP };
+enum { BLOCK = (CELL == 1 ? 2 : 16) * STEP };
 
 /* out (rows x n) = x (rows x k) matrix (k x n), which lies in panels. */
 void multiply(int64_t rows, int64_t k, int64_t n, const number *x, const cell *panels, const ending *end, void *out) {
@@ -665,8 +665,11 @@ void multiply(int64_t rows, int64_t k, int64_t n, const number *x, const cell *p
 static inline void pack_cells(int64_t rows, int64_t width, const number *x, int64_t vectors, int64_t first, int64_t last,
                               const int64_t wide, cell *panel) {
     for (int64_t p = first; p < last; p++)
-        for (int64_t i = 0; i < vectors * LANES; i += LANES)
-            put((float *)(panel + p * wide + i), cells_of(x + CELL * p * width + i, width, rows - CELL * p));
+        for (int64_t i = 0; i < vectors * LANES; i += LANES) {
+            const number *from = x + CELL * p * width + i;
+            __builtin_prefetch(from + LANES * width); /* rows that are needed soon, and lie apart */
+            put((float *)(panel + p * wide + i), cells_of(from, width, rows - CELL * p));
+        }
 }
 
 /* Columns from `column` on as one panel. */
@@ -692,7 +695,8 @@ static void pack_left(int64_t rows, int64_t width, const number *x, int64_t colu
 }
 
 /* The sum of each of `width` columns of a panel whose squares are turned. */
-static void sum_columns(int64_t pairs, int64_t width, const cell *panel, float *sum) {
+static void sum_columns(int64_t pairs, int64_t width, const cell *panel, int64_t beginning, float *sum) {
+    (void)beginning; /* there is one chunk */
     for (int64_t i = 0; i < width; i++) {
         vec total = all(0.0f);
         for (int64_t p = i % LANES; p < pairs; p += LANES)
@@ -726,14 +730,15 @@ static void pack_left(int64_t rows, int64_t width, const number *x, int64_t colu
     pack_columns(rows, width, x, column, first, last, panel);
 }
 
-/* The sum of each of `width` columns of a panel. */
-static void sum_columns(int64_t pairs, int64_t width, const cell *panel, float *sum) {
-    for (int64_t i = 0; i < width; i += LANES) {
-        vec total = all(0.0f);
-        for (int64_t p = 0; p < pairs; p++)
-            total = add_cells(total, ones(), get((const float *)(panel + p * PANEL + i)));
-        put(sum + i, total);
-    }
+/* The sum of each of `width` columns of a panel, added to what is there already unless this is the beginning. */
+static void sum_columns(int64_t pairs, int64_t width, const cell *panel, int64_t beginning, float *sum) {
+    vec totals[VECTORS]; /* side by side, as each waits for its last sum */
+    for (int i = 0; i < VECTORS; i++) totals[i] = beginning || i * LANES >= width ? all(0.0f) : get(sum + i * LANES);
+    for (int64_t p = 0; p < pairs; p++)
+        for (int i = 0; i < VECTORS; i++)
+            totals[i] = add_cells(totals[i], ones(), get((const float *)(panel + p * PANEL + i * LANES)));
+    for (int i = 0; i < VECTORS; i++)
+        if (i * LANES < width) put(sum + i * LANES, totals[i]);
 }
 
 /* `tall` rows of a gradient, from `to` on: what they are already (nothing, if this is the beginning) and `pairs` more. */
@@ -752,57 +757,77 @@ static inline __attribute__((always_inline)) void gradient_tile(const int tall, 
 
 static void gradient_step(int64_t rows, int64_t pairs, const cell *left, const cell *right, int64_t beginning, int64_t lanes,
                           int64_t k, float *to) {
-    switch (rows) { /* PANEL rows and all widths are even: so are these */
+    switch (rows) {
+    case 1: gradient_tile(1, pairs, left, right, beginning, lanes, k, to); break;
     case 2: gradient_tile(2, pairs, left, right, beginning, lanes, k, to); break;
+    case 3: gradient_tile(3, pairs, left, right, beginning, lanes, k, to); break;
     case 4: gradient_tile(4, pairs, left, right, beginning, lanes, k, to); break;
+    case 5: gradient_tile(5, pairs, left, right, beginning, lanes, k, to); break;
     case 6: gradient_tile(6, pairs, left, right, beginning, lanes, k, to); break;
     }
 }
 
 #endif
 
-/* Pairs of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. */
-enum { DEEP = 256 };
+/* Cells of rows which are added up for a whole panel before the next ones: they stay in the cache meanwhile. And those
+   for which both sides are laid out before the next ones: all of them, where two numbers share a cell. */
+enum { DEEP = 256, CHUNK = CELL == 1 ? 2 * DEEP : 1 << 30 };
+
+/* Panels of the wider side that are laid out at once. */
+enum { GROUP = SHORT / PANEL };
+
+/* `count` panels, each `height` cells high, of columns from `column` on. Both sides of a gradient lie as right sides do but
+   for the left one's squares. */
+static void pack_panels(int64_t is_left, int64_t rows, int64_t width, const number *x, int64_t column, int64_t count,
+                        int64_t first, int64_t last, int64_t height, cell *to) {
+    for (int64_t p = first; p < last; p += LANES)
+        for (int64_t panel = 0; panel < count; panel++)
+            (is_left ? pack_left : pack_columns)(rows, width, x, column + panel * PANEL, p, p + LANES,
+                                                 to + panel * height * PANEL);
+}
 
 /* grad_weight (n x k) = grad_output (rows x n)^T x (rows x k), grad_bias = the sum of `grad_output` over rows.
 
-   The narrower of the two sides is laid out by all threads together, a panel of the wider one by the thread that needs it.
+   The narrower of the two sides is laid out by all threads together, panels of the wider one by the thread that needs them.
    Units of work are tiles of the result: those of a panel's columns follow on each other. `buffer`: the panels of the
-   narrower side, and one for each thread. */
+   narrower side, and GROUP for each thread. */
 void weight_gradient(int64_t rows, int64_t n, int64_t k, const number *grad_output, const number *x, float *grad_weight,
                      float *grad_bias, cell *buffer) {
-    const int64_t blocks = (rows + CELL * LANES - 1) / (CELL * LANES), pairs = blocks * LANES, steps = (PANEL + STEP - 1) / STEP;
+    const int64_t depth = (rows + CELL * LANES - 1) / (CELL * LANES) * LANES, steps = (PANEL + STEP - 1) / STEP;
     const int64_t is_tall = n >= k, wide = is_tall ? n : k, narrow = is_tall ? k : n, shared = panels_of(narrow);
     const number *wider = is_tall ? grad_output : x, *narrower = is_tall ? x : grad_output;
 #pragma omp parallel
-    {
+    for (int64_t start = 0; start == 0 || start < depth; start += CHUNK) { /* once at least: no rows have a gradient of zero */
         const int64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
-        const int64_t first = blocks * thread / threads * LANES, end = blocks * (thread + 1) / threads * LANES;
-        for (int64_t panel = 0; panel < shared; panel++)
-            (is_tall ? pack_columns : pack_left)(rows, narrow, narrower, panel * PANEL, first, end,
-                                                 buffer + panel * pairs * PANEL);
+        const int64_t height = at_most(CHUNK, depth - start), blocks = height / LANES, below = rows - CELL * start;
+        pack_panels(!is_tall, below, narrow, narrower + CELL * start * narrow, 0, shared, blocks * thread / threads * LANES,
+                    blocks * (thread + 1) / threads * LANES, height, buffer);
 #pragma omp barrier
-        cell *own = buffer + (shared + thread) * pairs * PANEL;
-        int64_t packed = -1; /* which panel lies there */
+        cell *own = buffer + (shared + thread * GROUP) * height * PANEL;
+        int64_t packed = -1; /* which group of panels lies there */
         const int64_t units = panels_of(wide) * shared * steps, last = units * (thread + 1) / threads;
         begin_products();
         for (int64_t unit = units * thread / threads, next; unit < last; unit = next) {
-            const int64_t outer = unit / steps / shared, inner = unit / steps % shared;
+            const int64_t outer = unit / steps / shared, inner = unit / steps % shared, group = outer / GROUP;
             next = at_most(last, (unit / steps + 1) * steps);
-            if (packed != outer) (is_tall ? pack_left : pack_columns)(rows, wide, wider, outer * PANEL, 0, pairs, own);
-            packed = outer;
-            const cell *of_narrower = buffer + inner * pairs * PANEL;
-            const cell *left = is_tall ? own : of_narrower, *right = is_tall ? of_narrower : own;
+            if (packed != group)
+                pack_panels(is_tall, below, wide, wider + CELL * start * wide, group * GROUP * PANEL,
+                            at_most(GROUP, panels_of(wide) - group * GROUP), 0, height, height, own);
+            packed = group;
+            const cell *of_wider = own + outer % GROUP * height * PANEL, *of_narrower = buffer + inner * height * PANEL;
+            const cell *left = is_tall ? of_wider : of_narrower, *right = is_tall ? of_narrower : of_wider;
             const int64_t at_n = (is_tall ? outer : inner) * PANEL, at_k = (is_tall ? inner : outer) * PANEL;
-            const int64_t height = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
-            const int64_t top = unit % steps * STEP, bottom = at_most(height, top + (next - unit) * STEP);
-            if (at_k == 0 && top == 0) sum_columns(pairs, height, left, grad_bias + at_n);
-            for (int64_t p = 0; p == 0 || p < pairs; p += DEEP) /* once at least: no rows have a gradient of zero */
-                for (int64_t row = top; row < bottom; row += STEP)
-                    gradient_step(at_most(STEP, bottom - row), at_most(DEEP, pairs - p), left + p * PANEL + row,
-                                  right + p * PANEL, p == 0, lanes, k, grad_weight + (at_n + row) * k + at_k);
+            const int64_t width = at_most(PANEL, n - at_n), lanes = at_most(VECTORS, (k - at_k) / LANES);
+            const int64_t top = unit % steps, bottom = top + next - unit; /* steps of about as many rows each */
+            if (at_k == 0 && top == 0) sum_columns(height, width, left, start == 0, grad_bias + at_n);
+            for (int64_t p = 0; p == 0 || p < height; p += DEEP)
+                for (int64_t step = top, row; step < bottom && (row = step * PANEL / steps) < width; step++)
+                    gradient_step(at_most(width, (step + 1) * PANEL / steps) - row, at_most(DEEP, height - p),
+                                  left + p * PANEL + row, right + p * PANEL, start + p == 0, lanes, k,
+                                  grad_weight + (at_n + row) * k + at_k);
         }
         end_products();
+#pragma omp barrier
     }
 }
 

@@ -253,7 +253,7 @@ def weight_gradient(
     layout, threads = Layout.of(x.dtype), _loaded(x.dtype).most_threads()
     grad_weight, grad_bias = _empty(n, k), _empty(n)
     height = layout.cell * layout.in_lanes(-(-rows // layout.cell))
-    buffer = layout.panels(min(n, k) + layout.panel * threads, height)
+    buffer = layout.panels(min(n, k) + SHORT * threads, height)
     _call("weight_gradient", rows, n, k, grad_output, x, grad_weight, grad_bias, buffer, dtype=x.dtype)
     return grad_weight, grad_bias
 
