@@ -70,6 +70,21 @@ def test_a_weight_s_gradient_over_more_rows_than_a_cache_holds() -> None:
         torch.testing.assert_close(mine, other, **CLOSE)
 
 
+@pytest.mark.skipif(VECTORS != "AVX512", reason="one kind of vectors")
+def test_products_are_the_same_bytes_with_either_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    weight, x, above = torch.randn(80, 48), torch.randn(700, 48), torch.randn(700, 80)
+    found = []
+    for name in ("AVX2", "AVX512"):
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda name=name: name)
+        kernels._library.cache_clear()
+        matrix = kernels.Matrix.of(weight, dtype=FLOAT32)
+        product = kernels.multiply(x, matrix.across, 80), kernels.multiply(above, matrix.down, 48)
+        found.append((*product, *kernels.weight_gradient(above, x)))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
 @pytest.mark.parametrize(("rows", "width"), [(1, 16), (37, 48), (200, 128)])
 def test_layer_norm_and_its_way_back(rows: int, width: int) -> None:
     torch.manual_seed(0)
@@ -157,8 +172,13 @@ def nodes(tensor: Tensor) -> set[str]:
 
 @pytest.mark.parametrize(
     ("settings", "fused"),
-    [({}, True), ({"position": {"type": "rotary"}}, True), ({"norm_placement": "post"}, False), ({"norm": "rms"}, False)],
-)  # fmt: skip
+    [
+        ({}, True),
+        ({"position": {"type": "rotary"}}, True),
+        ({"norm_placement": "post"}, False),
+        ({"norm": "rms"}, False),
+    ],
+)
 def test_a_model_s_loss_and_gradients_are_the_textbook_s(settings: dict[str, Any], fused: bool) -> None:
     net, pairs = model(**settings), batch(1)
 

@@ -1,5 +1,5 @@
-"""The fast implementations of layers for training on a CPU, in bfloat16 and, with `training.backend=kernels`, in float32,
-which `backends.accelerate` puts into a model.
+"""The fast implementations of layers for training on a CPU, which `backends.accelerate` puts into a model: in bfloat16
+and, with `training.backend=kernels`, in float32.
 
 Each is fast only in a training step (`trains_in`); without gradients, in another type or under a compiler it
 computes as the textbook's layer. Shapes are those of the textbook.
