@@ -108,7 +108,7 @@ def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
 
 
 OTHER_PROGRAMS = {
-    "backends/cpu_bf16/kernels.py",  # a compiler
+    "backends/c_library.py",  # a compiler
     "corpora/apt.py",  # apt-get
     "export/marian.py",  # Marian
     "importing/base.py",  # CTranslate2's converters

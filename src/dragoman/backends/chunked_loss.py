@@ -5,6 +5,7 @@ of a training step. Here the gradient is made while the logits are in cache, in 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -42,6 +43,9 @@ def token_loss(
         *(teacher.flatten(0, 1) for teacher in teachers),
     )
     return loss
+
+
+kernel_loss = partial(token_loss, kernels=True)
 
 
 def divergence(

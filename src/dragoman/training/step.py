@@ -5,7 +5,6 @@ The batches of a step come from a pure function of (seed, step), and the random 
 """
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -32,9 +31,8 @@ from dragoman.training.task import Task
 
 def pick_losses(backend: str) -> Losses:
     """The losses of a training, for the setting `training.backend`."""
-    if backend == "textbook":
-        return TEXTBOOK
-    return Losses(partial(chunked_loss.token_loss, kernels=backend == "kernels"), chunked_loss.divergence)
+    token_loss = chunked_loss.kernel_loss if backend == "kernels" else chunked_loss.token_loss
+    return TEXTBOOK if backend == "textbook" else Losses(token_loss, chunked_loss.divergence)
 
 
 class TrainingStep:

@@ -36,7 +36,7 @@ FLAGS = ("-fopenmp", f"-DBLOCKS={BLOCKS}", f"-DSHORT={SHORT}", f"-DWIDEST_HEAD={
 
 @dataclass(frozen=True)
 class Layout:
-    """How the numbers that are multiplied lie in vectors and in packed matrices."""
+    """The place of numbers that are multiplied in vectors and in packed matrices."""
 
     flags: tuple[str, ...]
     lanes: int
