@@ -31,6 +31,7 @@ def recipe_of(shape_name: str, precision: str) -> Any:
             f"training.label_smoothing={LABEL_SMOOTHING}",
             f"training.clip_norm={CLIP_NORM}",
             f"training.precision={precision}",
+            "training.backend=kernels",  # the fast layers of bfloat16 in float32 too
             "device=cpu",
         ],
     )

@@ -14,7 +14,7 @@ from dragoman import config
 from dragoman.backends import chunked_loss
 from dragoman.backends.accelerate import accelerate, accelerate_inference, exchange, textbook_class
 from dragoman.backends.byte_dropout import ByteDropout
-from dragoman.backends.cpu_bf16.fast_layers import FAST_LAYERS
+from dragoman.backends.cpu_bf16.fast_layers import BFLOAT16_LAYERS
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.families import MODELS
 from dragoman.nn.attention import MultiHeadAttention
@@ -66,7 +66,7 @@ def test_in_bfloat16_they_are_as_near_to_float32_as_the_textbooks_under_autocast
     model = built(**VARIANTS[variant])
     exact, under_autocast = output_and_gradients(model), output_and_gradients(model, bfloat16=True)
     accelerate(model, CPU, "bfloat16")
-    assert {type(module) for module in model.modules()} & set(FAST_LAYERS.values())
+    assert {type(module) for module in model.modules()} & set(BFLOAT16_LAYERS.values())
     for mine, rounded, wanted in zip(output_and_gradients(model, bfloat16=True), under_autocast, exact, strict=True):
         assert (mine - wanted).norm() < 1.3 * (rounded - wanted).norm() < 0.1 * wanted.norm()
 
@@ -75,12 +75,12 @@ def test_layers_stay_where_they_are_and_change_their_class_there_and_back() -> N
     model = built(position={"type": "rotary"}, activation="swiglu")
     modules, weights = dict(model.named_modules()), {name: id(value) for name, value in model.named_parameters()}
     classes = {name: type(module) for name, module in modules.items()}
-    for precision, kind in (("float32", FusedAttention), ("bfloat16", FAST_LAYERS[MultiHeadAttention])):
+    for precision, kind in (("float32", FusedAttention), ("bfloat16", BFLOAT16_LAYERS[MultiHeadAttention])):
         accelerate(model, CPU, precision)
         assert all(type(module) is kind for module in model.modules() if isinstance(module, MultiHeadAttention))
         assert all(type(module) is ByteDropout for module in model.modules() if isinstance(module, Dropout))
     accelerate_inference(model, packed=False)
-    assert not any(type(module) in FAST_LAYERS.values() for module in model.modules())
+    assert not any(type(module) in BFLOAT16_LAYERS.values() for module in model.modules())
     exchange(model, {})
     assert {name: type(module) for name, module in model.named_modules()} == classes
     assert all(modules[name] is module for name, module in model.named_modules())
@@ -88,7 +88,7 @@ def test_layers_stay_where_they_are_and_change_their_class_there_and_back() -> N
 
 
 def test_a_twin_is_a_subclass_without_parameters_of_its_own() -> None:
-    for kind, twin in {**FAST_LAYERS, MultiHeadAttention: FusedAttention, Dropout: ByteDropout}.items():
+    for kind, twin in {**BFLOAT16_LAYERS, MultiHeadAttention: FusedAttention, Dropout: ByteDropout}.items():
         assert issubclass(twin, kind)
         assert textbook_class(twin) is kind
         assert "__init__" not in vars(twin)

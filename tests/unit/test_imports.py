@@ -138,6 +138,8 @@ INSIDE: set[tuple[str, str]] = {
     ("cli.about", "dragoman.device.cpu_capabilities"),
     ("cli.about", "dragoman.device.machine_name"),
     ("cli.about", "dragoman.device.pick_device"),
+    ("cli.about", "dragoman.backends.c_library.cache_folder"),
+    ("cli.about", "dragoman.backends.c_library.compiler_command"),
     # it imports PyTorch, which whoever only writes text should not wait for
     ("runs.atomic_io", "safetensors.torch.save_file"),
 }

@@ -155,10 +155,10 @@ def test_weights_are_rounded_to_the_nearest_and_what_is_no_number_stays_so() -> 
 
 @needs_kernels
 def test_which_weights_can_be_multiplied_by() -> None:
-    assert kernels.multiplies(torch.zeros(32, 48))
-    assert not kernels.multiplies(torch.zeros(33, 48))
-    assert not kernels.multiplies(torch.zeros(32, 40))
-    assert not kernels.multiplies(torch.zeros(32, 48, dtype=torch.float64))
+    assert kernels.multiplies(torch.zeros(32, 48), torch.bfloat16)
+    assert not kernels.multiplies(torch.zeros(33, 48), torch.bfloat16)
+    assert not kernels.multiplies(torch.zeros(32, 40), torch.bfloat16)
+    assert not kernels.multiplies(torch.zeros(32, 48, dtype=torch.float64), torch.bfloat16)
 
 
 @needs_kernels
@@ -168,7 +168,7 @@ def test_the_logits_of_a_vocabulary_and_their_way_back(monkeypatch: pytest.Monke
     above = torch.randn(3, 11, 80).bfloat16()
     found = []
     for fast in (True, False):
-        monkeypatch.setattr(kernels, "available", lambda fast=fast: fast)
+        monkeypatch.setattr(kernels, "available", lambda _, fast=fast: fast)
         logits = to_logits(hidden, weight)
         assert logits.dtype == torch.bfloat16
         found.append((logits, *torch.autograd.grad(logits, (hidden, weight), above)))
@@ -349,7 +349,7 @@ def test_a_sublayer_equals_its_residual_connection(kind: str, rate: float, monke
     monkeypatch.setattr(sublayers, "_seed", lambda dropped: 11)
 
     def sublayer(fast: bool) -> tuple[Tensor, ...]:
-        monkeypatch.setattr(kernels, "available", lambda: fast)
+        monkeypatch.setattr(kernels, "available", lambda _: fast)
         residual = getattr(layer, {"cross": "cross_attention_residual", "feed-forward": "feed_forward_residual"}.get(
             kind, "self_attention_residual"))  # fmt: skip
         own = residual.dropout
@@ -481,7 +481,8 @@ def test_a_processor_s_units_for_matrices_are_used_where_compiler_and_system_kno
 ) -> None:
     known = kernels.cpu_capabilities()
     monkeypatch.setattr(kernels, "cpu_capabilities", lambda: {**known, "amx_bf16": True})
-    monkeypatch.setattr(c_library, "_compiled", lambda *_: SimpleNamespace(may_multiply_matrices=lambda: allowed))
+    library = SimpleNamespace(may_multiply_matrices=lambda: allowed)
+    monkeypatch.setattr(kernels.c_library, "load", lambda *_: library)
     assert kernels.available() == bool(allowed)
 
 

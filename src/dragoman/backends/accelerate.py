@@ -26,15 +26,19 @@ from dragoman.nn.lora import lora_layers
 FastLayers = dict[type[nn.Module], type[nn.Module]]
 
 
-def accelerate(model: nn.Module, device: torch.device, precision: str) -> None:
-    """Give `model` the fast layers for training on `device` in `precision`, in place of any that it has."""
+def accelerate(model: nn.Module, device: torch.device, precision: str, *, kernels: bool = False) -> None:
+    """Give `model` the fast layers for training on `device` in `precision`, in place of any that it has.
+
+    `kernels`: in float32 too those made of kernels in C, which round elsewhere and draw other numbers for dropout.
+    """
     fast_layers: FastLayers = {MultiHeadAttention: FusedAttention}
     if device.type == "cpu":
         fast_layers[Dropout] = ByteDropout
-        if precision == "bfloat16" and not lora_layers(model):  # these layers multiply by weights without asking layers
-            from dragoman.backends.cpu_bf16.fast_layers import FAST_LAYERS
+        # These layers multiply by weights without asking layers.
+        if (precision == "bfloat16" or (kernels and precision == "float32")) and not lora_layers(model):
+            from dragoman.backends.cpu_bf16.fast_layers import BFLOAT16_LAYERS, FLOAT32_LAYERS
 
-            fast_layers |= FAST_LAYERS
+            fast_layers |= BFLOAT16_LAYERS if precision == "bfloat16" else FLOAT32_LAYERS
     exchange(model, fast_layers)
 
 

@@ -5,6 +5,7 @@ of a training step. Here the gradient is made while the logits are in cache, in 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,18 +28,24 @@ def token_loss(
     in_place: bool = False,
     teachers: Sequence[Float[Tensor, "batch tgt_len vocab"]] = (),
     weight: float = 0.0,
+    kernels: bool = False,
 ) -> Float[Tensor, ""]:
-    """`training.loss.token_loss`. `in_place`: its gradient, if there will be one, takes the place of the logits."""
+    """`training.loss.token_loss`. `in_place`: its gradient, if there will be one, takes the place of the logits.
+    `kernels`: in float32 too that is computed in C."""
     loss: Tensor = _SmoothedCrossEntropy.apply(
         logits.flatten(0, 1),
         tgt_out.flatten(),
         tgt_mask.flatten(),
         label_smoothing,
         in_place,
+        kernels,
         weight if teachers else 0.0,
         *(teacher.flatten(0, 1) for teacher in teachers),
     )
     return loss
+
+
+kernel_loss = partial(token_loss, kernels=True)
 
 
 def divergence(
@@ -63,6 +70,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         mask: Tensor,
         label_smoothing: float,
         in_place: bool,
+        in_c: bool,
         weight: float,
         *teachers: Tensor,
     ) -> Tensor:
@@ -70,7 +78,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         gradient = None
         if ctx.needs_input_grad[0]:
             gradient = logits.detach() if in_place else torch.empty_like(logits)
-        if gradient is not None and in_place and not teachers and mask.dtype == torch.bool and _has_kernel(logits):
+        alone = not teachers and mask.dtype == torch.bool
+        if gradient is not None and in_place and alone and _has_kernel(logits, in_c):
             from dragoman.backends.cpu_bf16 import kernels
 
             losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)
@@ -114,13 +123,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return times(gradient, grad_output), *(None for _ in ctx.needs_input_grad[1:])
 
 
-def _has_kernel(logits: Tensor) -> bool:
-    """True if the C kernel can replace the loop above."""
-    if not (logits.device.type == "cpu" and logits.dtype == torch.bfloat16 and logits.is_contiguous()):
+def _has_kernel(logits: Tensor, float32: bool) -> bool:
+    """True if the C kernel can replace the loop above: in bfloat16, and in float32 if that is chosen."""
+    dtypes = (torch.bfloat16, torch.float32) if float32 else (torch.bfloat16,)
+    if not (logits.device.type == "cpu" and logits.dtype in dtypes and logits.is_contiguous()):
         return False
     from dragoman.backends.cpu_bf16 import kernels
 
-    return kernels.available()
+    return kernels.available(logits.dtype)
 
 
 def rows_at_once(logits: Float[Tensor, "positions vocab"]) -> int:

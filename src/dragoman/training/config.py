@@ -61,9 +61,10 @@ class TrainingConfig:
     """`layers`: each kind of layer is compiled for all shapes by torch.compile; `graphs`: and recorded as CUDA graphs,
     one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
     NVIDIA GPU. Recurrent models are left as they are."""
-    backend: Literal["auto", "textbook"] = "auto"
-    """`auto`: fast twins of layers and losses, those for this processor among them; `textbook`: all as it is written in
-    `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
+    backend: Literal["auto", "kernels", "textbook"] = "auto"
+    """`auto`: fast twins of layers and losses, those for this processor among them; `kernels`: in float32 too those in
+    C, as in bfloat16, where the processor has AVX2: faster, with other random numbers for dropout; `textbook`: all as
+    it is written in `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
     not_finite: NonFiniteConfig = Field(
         default_factory=AbortConfig
     )  #: Reaction to a loss or gradient that is not finite.

@@ -31,7 +31,8 @@ from dragoman.training.task import Task
 
 def pick_losses(backend: str) -> Losses:
     """The losses of a training, for the setting `training.backend`."""
-    return TEXTBOOK if backend == "textbook" else Losses(chunked_loss.token_loss, chunked_loss.divergence)
+    token_loss = chunked_loss.kernel_loss if backend == "kernels" else chunked_loss.token_loss
+    return TEXTBOOK if backend == "textbook" else Losses(token_loss, chunked_loss.divergence)
 
 
 class TrainingStep:
@@ -73,8 +74,8 @@ class TrainingStep:
     def set_precision(self, precision: str) -> None:
         """Compute in `precision` from now on: a resumed run keeps the precision that it began in."""
         self.precision, self.loss_scale = precision, LossScale.of(precision)
-        if self.config.backend == "auto":
-            accelerate(self.model, self.device, precision)
+        if self.config.backend != "textbook":
+            accelerate(self.model, self.device, precision, kernels=self.config.backend == "kernels")
 
     def take(self, step: int, rate: float) -> tuple[Tensor, Tensor, int]:
         """One optimizer step: (mean loss in nats per target token, gradient norm, real tokens processed).

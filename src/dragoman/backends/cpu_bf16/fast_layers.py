@@ -1,14 +1,23 @@
-"""The fast implementations of layers for training in bfloat16 on a CPU, which `backends.accelerate` puts into a model.
+"""The fast implementations of layers for training on a CPU, which `backends.accelerate` puts into a model: in bfloat16
+and, with `training.backend=kernels`, in float32.
 
-Each is fast only in a training step (`trains_in_bfloat16`); without gradients, in another type or under a compiler it
+Each is fast only in a training step (`trains_in`); without gradients, in another type or under a compiler it
 computes as the textbook's layer. Shapes are those of the textbook.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.backends.cpu_bf16 import layers, projection
-from dragoman.backends.cpu_bf16.projection import from_rows, project, project_rows, to_rows, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.projection import (
+    from_rows,
+    project,
+    project_rows,
+    to_rows,
+    trains_in,
+    trains_in_bfloat16,
+)
 from dragoman.backends.cpu_bf16.short_attention import MAX_SHORT_KEYS, Sizes, rotary_phase, rotated, short_attention
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
@@ -72,22 +81,29 @@ class Bfloat16SwiGLU(SwiGLU):
 class Bfloat16OutputProjection(OutputProjection):
     """Logits in memory of an earlier step."""
 
+    products = torch.bfloat16
+
     def forward(self, hidden: Tensor) -> Tensor:
-        if trains_in_bfloat16(hidden) and self.bias is None:
-            return projection.to_logits(hidden, self.weight)
+        if trains_in(self.products, hidden) and self.bias is None:
+            return projection.to_logits(hidden, self.weight, self.products)
         return super().forward(hidden)
 
 
 class Bfloat16EncoderLayer(EncoderLayer):
     """Each sublayer in its residual connection as one function (`layers`)."""
 
+    products = torch.bfloat16
+
     def forward(self, x: Tensor, padding_mask: Tensor | None, maps: list[Tensor] | None = None) -> Tensor:
-        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, padding_mask, maps)
-        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
+        dtype = self.products
+        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, padding_mask, maps, dtype)
+        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward, dtype)
 
 
 class Bfloat16DecoderLayer(DecoderLayer):
     """Each sublayer in its residual connection as one function (`layers`)."""
+
+    products = torch.bfloat16
 
     def forward(
         self,
@@ -97,10 +113,29 @@ class Bfloat16DecoderLayer(DecoderLayer):
         memory_mask: Tensor | None = None,
         maps: list[Tensor] | None = None,
     ) -> Tensor:
-        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps)
-        if self.cross_attention is not None:
-            x = layers.attend(x, self.cross_attention_residual, self.cross_attention, memory, memory_mask, maps)
-        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward)
+        dtype, cross = self.products, self.cross_attention
+        x = layers.attend(x, self.self_attention_residual, self.self_attention, None, causal_mask, maps, dtype)
+        if cross is not None:
+            x = layers.attend(x, self.cross_attention_residual, cross, memory, memory_mask, maps, dtype)
+        return layers.feed_forward(x, self.feed_forward_residual, self.feed_forward, dtype)
+
+
+class Float32EncoderLayer(Bfloat16EncoderLayer):
+    """The same with products in float32."""
+
+    products = torch.float32
+
+
+class Float32DecoderLayer(Bfloat16DecoderLayer):
+    """The same with products in float32."""
+
+    products = torch.float32
+
+
+class Float32OutputProjection(Bfloat16OutputProjection):
+    """The same with products in float32."""
+
+    products = torch.float32
 
 
 class ComplexRotaryPositions(RotaryPositions):
@@ -111,7 +146,7 @@ class ComplexRotaryPositions(RotaryPositions):
         return super().rotate(heads, start) if phase is None else rotated(heads, phase)
 
 
-FAST_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
+BFLOAT16_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
     MultiHeadAttention: Bfloat16Attention,
     FeedForward: Bfloat16FeedForward,
     SwiGLU: Bfloat16SwiGLU,
@@ -121,3 +156,9 @@ FAST_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
     DecoderLayer: Bfloat16DecoderLayer,
 }
 """By the textbook's layer."""
+FLOAT32_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
+    OutputProjection: Float32OutputProjection,
+    EncoderLayer: Float32EncoderLayer,
+    DecoderLayer: Float32DecoderLayer,
+}
+"""Those of them that gain something in float32, where PyTorch's products of other layers are as good."""

@@ -1,4 +1,4 @@
-"""The operations of a training step in bfloat16 on a CPU, in C (`kernels.c`).
+"""The operations of a training step on a CPU, in bfloat16 or in float32, in C (`kernels.c`).
 
 PyTorch reads and writes memory once for each operation, and a sublayer has some tens of them; a matrix product takes
 little longer. oneDNN's products, as fast as those here, pack weights at each call and round gradients to bfloat16.
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
-from jaxtyping import BFloat16, Bool, Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.profiler import record_function
 
@@ -24,42 +24,79 @@ from dragoman.device import cpu_capabilities
 
 SOURCE = Path(__file__).with_name("kernels.c")
 LANES = 16
-"""Numbers in a vector: all widths are multiples of it."""
+"""Numbers in the longest vector (AVX-512): all widths are multiples of it."""
 BLOCKS = 16
 """In which sums over rows are taken."""
 SHORT, WIDEST_HEAD = 64, 64
 """The longest sentence and the widest head of attention."""
-PANEL = 64
-"""Columns of a packed matrix's panel."""
-SIZES = {"LANES": LANES, "BLOCKS": BLOCKS, "PANEL": PANEL, "SHORT": SHORT, "WIDEST_HEAD": WIDEST_HEAD}
-FLAGS = ("-fopenmp", *(f"-D{name}={size}" for name, size in SIZES.items()))
+FLAGS = ("-fopenmp", f"-DBLOCKS={BLOCKS}", f"-DSHORT={SHORT}", f"-DWIDEST_HEAD={WIDEST_HEAD}")
 """Without OpenMP's library the file shares PyTorch's, and its threads."""
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The place of numbers that are multiplied in vectors and in packed matrices."""
+
+    flags: tuple[str, ...]
+    lanes: int
+    """Numbers in a vector."""
+    panel: int
+    """Columns of a packed matrix's panel."""
+    cell: int
+    """Numbers of a column that are multiplied and added up at once."""
+
+    @classmethod
+    def of(cls, dtype: torch.dtype) -> "Layout":
+        if dtype == torch.bfloat16:
+            return cls(("-DLANES=16", "-DPANEL=64"), 16, 64, 2)
+        if torch.backends.cpu.get_cpu_capability() == "AVX512":
+            return cls(("-DFLOAT32", "-DLANES=16", "-DPANEL=64"), 16, 64, 1)
+        return cls(("-DFLOAT32", "-DLANES=8", "-DPANEL=16", "-mno-avx512f"), 8, 16, 1)
+
+    def in_lanes(self, length: int) -> int:
+        """`length` rounded up to whole vectors."""
+        return length + -length % self.lanes
+
+    def panels(self, width: int, height: int) -> Int[Tensor, "panels cells panel"]:
+        """Empty panels for so many columns and rows."""
+        shape = -(-width // self.panel), -(-height // self.cell), self.panel
+        return torch.empty(shape, dtype=torch.int32, device="cpu")
+
+
 @cache
-def available() -> bool:
-    """True on Linux with a processor whose vectors (AVX-512) take bfloat16, and GCC 10 or newer (`cc`, or `CC` of the
-    environment). A message says once if only the compiler is missing.
+def available(dtype: torch.dtype = torch.bfloat16) -> bool:
+    """True on Linux with GCC 10 or newer (`cc`, or `CC` of the environment) and a processor whose vectors take these
+    numbers: AVX-512 for bfloat16, AVX2 for float32. A message says once what float32 lacks, or if only the compiler is
+    missing.
 
     Where the processor multiplies whole matrices (AMX), the compiler and the system have to know that too (GCC 11,
     Linux 5.16): else False, as oneDNN's products are then faster than these.
     """
-    return _library() is not None
+    return _library(dtype) is not None
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    capabilities = cpu_capabilities()
-    if sys.platform != "linux" or not capabilities.get("avx512_bf16"):
+def _library(dtype: torch.dtype = torch.bfloat16) -> ctypes.CDLL | None:
+    capabilities, in_float32 = cpu_capabilities(), dtype == torch.float32
+    vectors = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    if sys.platform != "linux" or not (vectors if in_float32 else capabilities.get("avx512_bf16")):
+        if in_float32:
+            say("training.backend=kernels: float32 needs Linux and AVX2: training by PyTorch's own operations alone")
         return None
-    library = c_library.load(SOURCE, FLAGS, "training by PyTorch's own operations alone")
-    can_multiply = library is None or not capabilities.get("amx_bf16") or library.may_multiply_matrices()
-    return library if can_multiply else None
+    flags = [*FLAGS, *Layout.of(dtype).flags]
+    library = c_library.load(SOURCE, flags, "training by PyTorch's own operations alone")
+    tiles = not in_float32 and capabilities.get("amx_bf16")
+    return None if library is not None and tiles and not library.may_multiply_matrices() else library
 
 
-def _call(name: str, *arguments: object) -> None:
-    library = _library()
+def _loaded(dtype: torch.dtype) -> ctypes.CDLL:
+    library = _library(dtype)
     assert library is not None
+    return library
+
+
+def _call(name: str, *arguments: object, dtype: torch.dtype = torch.bfloat16) -> None:
+    library = _loaded(dtype)
     function = getattr(library, name)
     if function.argtypes is None:  # every call has the types of the first
         function.argtypes = [_type_of(argument) for argument in arguments]
@@ -82,16 +119,17 @@ def norm_forward(
     gain: Float[Tensor, " width"],
     bias: Float[Tensor, " width"],
     eps: float,
-) -> tuple[BFloat16[Tensor, "rows width"], Float[Tensor, "rows 2"]]:
-    """(`F.layer_norm(x, ...)`, mean and 1 / standard deviation of each row)."""
+    dtype: torch.dtype = torch.bfloat16,
+) -> tuple[Float[Tensor, "rows width"], Float[Tensor, "rows 2"]]:
+    """(`F.layer_norm(x, ...)` in `dtype`, mean and 1 / standard deviation of each row)."""
     rows, width = x.shape
-    out, moments = torch.empty_like(x, dtype=torch.bfloat16), x.new_empty(rows, 2)
-    _call("norm_forward", rows, width, x, gain, bias, float(eps), out, moments)
+    out, moments = torch.empty_like(x, dtype=dtype), x.new_empty(rows, 2)
+    _call("norm_forward", rows, width, x, gain, bias, float(eps), out, moments, dtype=dtype)
     return out, moments
 
 
 def norm_backward(
-    grad_output: BFloat16[Tensor, "rows width"],
+    grad_output: Float[Tensor, "rows width"],
     x: Float[Tensor, "rows width"],
     gain: Float[Tensor, " width"],
     moments: Float[Tensor, "rows 2"],
@@ -101,55 +139,53 @@ def norm_backward(
     rows, width = x.shape
     grad_x, grad_gain, grad_bias = torch.empty_like(x), torch.empty_like(gain), torch.empty_like(gain)
     buffer = x.new_empty(2 * BLOCKS, width)
-    _call("norm_backward", rows, width, grad_output, x, gain, moments, residual, grad_x, grad_gain, grad_bias, buffer)
-    return grad_x, grad_gain, grad_bias
+    gradients = grad_x, grad_gain, grad_bias
+    given = grad_output, x, gain, moments, residual
+    _call("norm_backward", rows, width, *given, *gradients, buffer, dtype=grad_output.dtype)
+    return gradients
 
 
 def dropout_backward(
-    grad_output: Float[Tensor, "rows width"], seed: int, dropped: int
-) -> BFloat16[Tensor, "rows width"]:
-    """Gradient by the product in `multiply_add`, at a dropout rate of dropped / 256."""
-    grad_x = torch.empty_like(grad_output, dtype=torch.bfloat16)
-    _call("dropout_backward", *grad_output.shape, grad_output, seed, dropped, grad_x)
+    grad_output: Float[Tensor, "rows width"], seed: int, dropped: int, dtype: torch.dtype = torch.bfloat16
+) -> Float[Tensor, "rows width"]:
+    """Gradient by the product in `multiply_add`, in `dtype`, at a dropout rate of dropped / 256."""
+    grad_x = torch.empty_like(grad_output, dtype=dtype)
+    _call("dropout_backward", *grad_output.shape, grad_output, seed, dropped, grad_x, dtype=dtype)
     return grad_x
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Weights, one below the other, rounded to bfloat16 and packed for products."""
+    """Weights, one below the other, rounded to a type and packed for products."""
 
     n: int
     k: int
-    across: Int[Tensor, "panels_of_n half_k panel"]
+    across: Int[Tensor, "panels_of_n cells_of_k panel"]
     """For x @ matrix.T."""
-    down: Int[Tensor, "panels_of_k half_n panel"]
+    down: Int[Tensor, "panels_of_k cells_of_n panel"]
     """For y @ matrix."""
 
     @classmethod
-    def of(cls, *weights: Float[Tensor, "_n k"]) -> "Matrix":
-        n, k = sum(map(len, weights)), weights[0].size(1)
-        across, down = _panels(n, k), _panels(k, n)
+    def of(cls, *weights: Float[Tensor, "_n k"], dtype: torch.dtype = torch.bfloat16) -> "Matrix":
+        n, k, layout = sum(map(len, weights)), weights[0].size(1), Layout.of(dtype)
+        across, down = layout.panels(n, k), layout.panels(k, n)
         first = 0
         for weight in weights:
             assert weight.size(1) == k
             assert len(weight) % LANES == k % LANES == 0
-            _call("pack", len(weight), k, first, n, weight.float().contiguous(), across, down)
+            _call("pack", len(weight), k, first, n, weight.float().contiguous(), across, down, dtype=dtype)
             first += len(weight)
         return cls(n, k, across, down)
 
 
-def multiplies(weight: Float[Tensor, "n k"]) -> bool:
+def multiplies(weight: Float[Tensor, "n k"], dtype: torch.dtype) -> bool:
     """True if the kernels can multiply by this weight."""
     return (
         weight.dtype == torch.float32
         and weight.device.type == "cpu"
         and weight.size(0) % LANES == weight.size(1) % LANES == 0
-        and available()
+        and available(dtype)
     )
-
-
-def _panels(width: int, height: int) -> Int[Tensor, "panels half_height panel"]:
-    return torch.empty(-(-width // PANEL), height // 2, PANEL, dtype=torch.int32, device="cpu")
 
 
 class _Ending(ctypes.Structure):
@@ -165,29 +201,29 @@ def _pointer(tensor: Tensor | None, dtype: torch.dtype = torch.float32) -> int |
 
 
 def multiply(
-    x: BFloat16[Tensor, "rows k"],
-    panels: Int[Tensor, "panels half_k panel"],
+    x: Float[Tensor, "rows k"],
+    panels: Int[Tensor, "panels cells_of_k panel"],
     n: int,
     bias: Float[Tensor, " n"] | None = None,
     *,
     relu: bool = False,
-    gate: BFloat16[Tensor, "rows n"] | None = None,
-    out: BFloat16[Tensor, "rows n"] | None = None,
-) -> BFloat16[Tensor, "rows n"]:
+    gate: Float[Tensor, "rows n"] | None = None,
+    out: Float[Tensor, "rows n"] | None = None,
+) -> Float[Tensor, "rows n"]:
     """x times the panels of a `Matrix`, n columns: x @ matrix.T + bias with `across`, x @ matrix with `down`.
 
     `relu` sets negative results to zero; `gate`, those where it is not positive (the gradient of ReLU). The result is
     written into `out`, if given.
     """
     out = x.new_empty(len(x), n) if out is None else out
-    _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate, torch.bfloat16)))
+    _multiply(out, x, panels, _Ending(bias=_pointer(bias), relu=relu, gate=_pointer(gate, x.dtype)))
     return out
 
 
 def multiply_add(
     residual: Float[Tensor, "rows n"],
-    x: BFloat16[Tensor, "rows k"],
-    panels: Int[Tensor, "panels half_k panel"],
+    x: Float[Tensor, "rows k"],
+    panels: Int[Tensor, "panels cells_of_k panel"],
     bias: Float[Tensor, " n"],
     seed: int,
     dropped: int,
@@ -199,26 +235,25 @@ def multiply_add(
 
 
 def _multiply(out: Tensor, x: Tensor, panels: Tensor, ending: _Ending) -> None:
-    assert x.dtype == torch.bfloat16
     assert x.is_contiguous()
     assert out.is_contiguous()
-    assert panels.size(1) == x.size(1) // 2
-    _call("multiply", *x.shape, out.size(1), x, panels, ctypes.byref(ending), out)
+    assert panels.size(1) == x.size(1) // Layout.of(x.dtype).cell
+    _call("multiply", *x.shape, out.size(1), x, panels, ctypes.byref(ending), out, dtype=x.dtype)
 
 
 def weight_gradient(
-    grad_output: BFloat16[Tensor, "rows n"], x: BFloat16[Tensor, "rows k"]
+    grad_output: Float[Tensor, "rows n"], x: Float[Tensor, "rows k"]
 ) -> tuple[Float[Tensor, "n k"], Float[Tensor, " n"]]:
     """Gradients of `multiply` by weight and bias, (grad_output.T @ x, grad_output.sum(dim=0)), in float32."""
     rows, n, k = *grad_output.shape, x.size(1)
     assert len(x) == rows
     assert grad_output.is_contiguous()
     assert x.is_contiguous()
-    library = _library()
-    assert library is not None
+    layout, threads = Layout.of(x.dtype), _loaded(x.dtype).most_threads()
     grad_weight, grad_bias = _empty(n, k), _empty(n)
-    buffer = _panels(PANEL * (-(-min(n, k) // PANEL) + library.most_threads()), 2 * in_lanes(-(-rows // 2)))
-    _call("weight_gradient", rows, n, k, grad_output, x, grad_weight, grad_bias, buffer)
+    height = layout.cell * layout.in_lanes(-(-rows // layout.cell))
+    buffer = layout.panels(min(n, k) + SHORT * threads, height)
+    _call("weight_gradient", rows, n, k, grad_output, x, grad_weight, grad_bias, buffer, dtype=x.dtype)
     return grad_weight, grad_bias
 
 
@@ -240,9 +275,9 @@ class Heads:
     num_heads: int
     query_len: int
     key_len: int
-    query: BFloat16[Tensor, "query_rows d_model"]
-    key: BFloat16[Tensor, "key_rows d_model"]
-    value: BFloat16[Tensor, "key_rows d_model"]
+    query: Float[Tensor, "query_rows d_model"]
+    key: Float[Tensor, "key_rows d_model"]
+    value: Float[Tensor, "key_rows d_model"]
     mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None
     phase: Float[Tensor, "len half_d_head 2"] | None
     """Cosine and sine of rotary positions."""
@@ -266,26 +301,28 @@ class Heads:
 
 def attention_forward(
     heads: Heads,
-) -> tuple[BFloat16[Tensor, "query_rows d_model"], BFloat16[Tensor, "batch num_heads query_len columns"]]:
+) -> tuple[Float[Tensor, "query_rows d_model"], Float[Tensor, "batch num_heads query_len columns"]]:
     """(contexts as of `scaled_dot_product_attention`, heads side by side; weights, padded to whole vectors)."""
-    context = heads.query.new_empty(heads.query.shape)
-    weights = context.new_empty(heads.batch, heads.num_heads, heads.query_len, in_lanes(heads.key_len))
-    _call("attention_forward", ctypes.byref(heads.described()), context, weights)
+    context, dtype = heads.query.new_empty(heads.query.shape), heads.query.dtype
+    columns = Layout.of(dtype).in_lanes(heads.key_len)
+    weights = context.new_empty(heads.batch, heads.num_heads, heads.query_len, columns)
+    _call("attention_forward", ctypes.byref(heads.described()), context, weights, dtype=dtype)
     return context, weights
 
 
 def attention_backward(
     heads: Heads,
-    weights: BFloat16[Tensor, "batch num_heads query_len columns"],
-    grad_output: BFloat16[Tensor, "query_rows d_model"],
+    weights: Float[Tensor, "batch num_heads query_len columns"],
+    grad_output: Float[Tensor, "query_rows d_model"],
     grad_heads: Sequence[Tensor],
 ) -> None:
     """Write the gradients by queries, keys and values into `grad_heads`, in the layout of those."""
-    _call("attention_backward", ctypes.byref(heads.described()), weights, grad_output, *grad_heads)
+    described = ctypes.byref(heads.described())
+    _call("attention_backward", described, weights, grad_output, *grad_heads, dtype=grad_output.dtype)
 
 
 def cross_entropy(
-    logits: BFloat16[Tensor, "rows vocab"],
+    logits: Float[Tensor, "rows vocab"],
     targets: Int[Tensor, " rows"],
     real: Bool[Tensor, " rows"],
     at_target: float,
@@ -300,18 +337,12 @@ def cross_entropy(
     if lowest < 0 or highest >= vocab:
         raise IndexError(f"a target of {int(lowest if lowest < 0 else highest)} in a vocabulary of {vocab}")
     targets, real = targets.long().contiguous(), real.contiguous()
-    library = _library()
-    assert library is not None
-    losses, buffer = _empty(rows), _empty(library.most_threads(), in_lanes(vocab))
-    _call("cross_entropy", rows, vocab, logits, targets, real, float(at_target), float(everywhere), losses, buffer)
+    dtype, shares = logits.dtype, (float(at_target), float(everywhere))
+    losses, buffer = _empty(rows), _empty(_loaded(dtype).most_threads(), Layout.of(dtype).in_lanes(vocab))
+    _call("cross_entropy", rows, vocab, logits, targets, real, *shares, losses, buffer, dtype=dtype)
     return losses
 
 
 def _empty(*shape: int) -> Tensor:
     """An empty float32 tensor on the CPU, whatever PyTorch's defaults are."""
     return torch.empty(shape, dtype=torch.float32, device="cpu")
-
-
-def in_lanes(length: int) -> int:
-    """`length` rounded up to whole vectors."""
-    return length + -length % LANES

@@ -1,4 +1,4 @@
-"""Sublayers with their residual connection, for training in bfloat16 on a CPU: the fast implementations of
+"""Sublayers with their residual connection, for training on a CPU: the fast implementations of
 `PreNorm.forward` around attention over short sentences and around a feed-forward network.
 
 Each is one autograd function made of the kernels of `kernels.py`. All positions of a batch are rows of one matrix, from
@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from dragoman.backends.cpu_bf16 import kernels, projection
 from dragoman.backends.cpu_bf16.kernels import Matrix, multiply, multiply_add, weight_gradient
-from dragoman.backends.cpu_bf16.projection import has_relu_alone, has_textbook_heads, trains_in_bfloat16
+from dragoman.backends.cpu_bf16.projection import has_relu_alone, has_textbook_heads, trains_in
 from dragoman.backends.cpu_bf16.short_attention import rotary_phase
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
@@ -29,15 +29,16 @@ def attend(
     memory: Float[Tensor, "batch key_len d_model"] | None,
     mask: Bool[Tensor, "#batch 1 #query_len key_len"] | None,
     maps: list[Tensor] | None = None,
+    dtype: torch.dtype = torch.bfloat16,
 ) -> Float[Tensor, "batch query_len d_model"]:
-    """`attention` in its `residual` connection. Cross-attention over `memory`; self-attention if None."""
-    around = _connection(x, residual)
+    """`attention` in its `residual` connection, with products in `dtype`. Cross-attention over `memory`; self-attention
+    if None."""
+    around = _connection(x, residual, dtype)
     output: Tensor
     if around is not None and maps is None and _is_short(x, attention, memory):
         projections = attention.query_proj, attention.key_proj, attention.value_proj, attention.output_proj
         sublayer = _AttentionSettings(
-            around.eps,
-            around.dropped,
+            around,
             attention.query_proj.out_features // attention.d_head,
             mask.contiguous() if mask is not None else None,
             rotary_phase(attention.positions, 0, x.size(1)),
@@ -50,10 +51,13 @@ def attend(
 
 
 def feed_forward(
-    x: Float[Tensor, "batch len d_model"], residual: nn.Module, network: nn.Module
+    x: Float[Tensor, "batch len d_model"],
+    residual: nn.Module,
+    network: nn.Module,
+    dtype: torch.dtype = torch.bfloat16,
 ) -> Float[Tensor, "batch len d_model"]:
-    """`network` in its `residual` connection."""
-    around = _connection(x, residual)
+    """`network` in its `residual` connection, with products in `dtype`."""
+    around = _connection(x, residual, dtype)
     output: Tensor
     if (
         around is not None
@@ -62,7 +66,7 @@ def feed_forward(
         and network.expand.out_features % kernels.LANES == 0
     ):
         parameters = around.gain, around.bias, *network.expand.parameters(), *network.contract.parameters()
-        output = _FeedForwardSublayer.apply(around.eps, around.dropped, x, *parameters)
+        output = _FeedForwardSublayer.apply(around, x, *parameters)
     else:
         output = residual(x, network)
     return output
@@ -70,18 +74,19 @@ def feed_forward(
 
 @dataclass(frozen=True)
 class _Connection:
-    """x + dropout(sublayer(norm(x))): the norm, and the dropout rate in units of 1/256."""
+    """x + dropout(sublayer(norm(x))): the norm, the dropout rate in units of 1/256, and the type of products."""
 
     gain: Tensor
     bias: Tensor
     eps: float
     dropped: int
+    dtype: torch.dtype
 
 
-def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
+def _connection(x: Tensor, residual: nn.Module, dtype: torch.dtype) -> _Connection | None:
     """Settings of a connection for the fast implementation; None if there is none."""
     if not (
-        trains_in_bfloat16(x)
+        trains_in(dtype, x)
         and projection.KERNEL_ROWS > 1
         and x.dtype == torch.float32
         and x.size(-1) % kernels.LANES == 0
@@ -90,11 +95,11 @@ def _connection(x: Tensor, residual: nn.Module) -> _Connection | None:
         and type(norm := residual.norm) is nn.LayerNorm
         and norm.bias is not None
         and norm.weight.dtype == norm.bias.dtype == torch.float32
-        and kernels.available()
+        and kernels.available(dtype)
     ):
         return None
     dropped = round(256 * residual.dropout.rate) if residual.dropout.training else 0
-    return _Connection(norm.weight, norm.bias, norm.eps, dropped)
+    return _Connection(norm.weight, norm.bias, norm.eps, dropped, dtype)
 
 
 def _is_short(x: Tensor, attention: MultiHeadAttention, memory: Tensor | None) -> bool:
@@ -118,8 +123,7 @@ def _seed(dropped: int) -> int:
 class _AttentionSettings:
     """Settings of the sublayer beside its tensors."""
 
-    eps: float
-    dropped: int
+    around: _Connection
     num_heads: int
     mask: Tensor | None
     phase: Tensor | None
@@ -138,30 +142,31 @@ class _AttentionSublayer(torch.autograd.Function):
         ctx: Any, sublayer: _AttentionSettings, x: Tensor, memory: Tensor | None, *parameters: Tensor
     ) -> Tensor:
         (gain, bias), weights, biases = parameters[:2], parameters[2:6], parameters[6:]  # queries, keys, values, output
+        around, dtype = sublayer.around, sublayer.around.dtype
         x = x.contiguous()
         x_rows, width = x.flatten(0, 1), len(weights[0])
-        rows, moments = kernels.norm_forward(x_rows, gain, bias, sublayer.eps)
-        output = Matrix.of(weights[3])
+        rows, moments = kernels.norm_forward(x_rows, gain, bias, around.eps, dtype)
+        output = Matrix.of(weights[3], dtype=dtype)
         if memory is None:
-            matrices, key_rows, key_len = [Matrix.of(*weights[:3])], None, x.size(1)
+            matrices, key_rows, key_len = [Matrix.of(*weights[:3], dtype=dtype)], None, x.size(1)
             q, k, v = multiply(rows, matrices[0].across, 3 * width, torch.cat(biases[:3])).chunk(3, dim=1)
         else:
-            matrices = [Matrix.of(weights[0]), Matrix.of(*weights[1:3])]
-            key_rows, key_len = memory.flatten(0, 1).bfloat16().contiguous(), memory.size(1)
+            matrices = [Matrix.of(weights[0], dtype=dtype), Matrix.of(*weights[1:3], dtype=dtype)]
+            key_rows, key_len = memory.flatten(0, 1).to(dtype).contiguous(), memory.size(1)
             q = multiply(rows, matrices[0].across, width, biases[0])
             k, v = multiply(key_rows, matrices[1].across, 2 * width, torch.cat(biases[1:3])).chunk(2, dim=1)
         context, attn_weights = kernels.attention_forward(sublayer.heads(x.shape, key_len, q, k, v))
         downs = [matrix.down for matrix in (output, *matrices)]
         ctx.save_for_backward(x_rows, gain, moments, rows, key_rows, q, k, v, attn_weights, context, *downs)
-        ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(sublayer.dropped), x.shape, key_len
-        return multiply_add(x_rows, context, output.across, biases[3], ctx.seed, sublayer.dropped).view(x.shape)
+        ctx.sublayer, ctx.seed, ctx.x_shape, ctx.key_len = sublayer, _seed(around.dropped), x.shape, key_len
+        return multiply_add(x_rows, context, output.across, biases[3], ctx.seed, around.dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         x_rows, gain, moments, rows, key_rows, q, k, v, attn_weights, context, output, *downs = ctx.saved_tensors
         grad_output, d_model, width = grad_output.contiguous().flatten(0, 1), x_rows.size(1), q.size(1)
-        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.sublayer.dropped)
+        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.sublayer.around.dropped, rows.dtype)
         grad_output_weight, grad_output_bias = weight_gradient(grad_sublayer, context)
         grad_context = multiply(grad_sublayer, output, width)
         # Gradients by projections have their layout: those by queries, keys and values are side by side, or apart.
@@ -192,28 +197,28 @@ class _FeedForwardSublayer(torch.autograd.Function):
 
     @staticmethod
     @torch.autocast("cpu", enabled=False)
-    def forward(ctx: Any, eps: float, dropped: int, x: Tensor, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, around: _Connection, x: Tensor, *parameters: Tensor) -> Tensor:
         gain, bias, expand_weight, expand_bias, contract_weight, contract_bias = parameters
-        expand, contract = Matrix.of(expand_weight), Matrix.of(contract_weight)
+        expand, contract = Matrix.of(expand_weight, dtype=around.dtype), Matrix.of(contract_weight, dtype=around.dtype)
         x = x.contiguous()
         x_rows = x.flatten(0, 1)
-        rows, moments = kernels.norm_forward(x_rows, gain, bias, eps)
+        rows, moments = kernels.norm_forward(x_rows, gain, bias, around.eps, around.dtype)
         hidden = multiply(rows, expand.across, expand.n, expand_bias, relu=True)  # (rows, d_ff)
         ctx.save_for_backward(x_rows, gain, moments, rows, hidden, expand.down, contract.down)
-        ctx.dropped, ctx.seed, ctx.x_shape = dropped, _seed(dropped), x.shape
-        return multiply_add(x_rows, hidden, contract.across, contract_bias, ctx.seed, dropped).view(x.shape)
+        ctx.dropped, ctx.seed, ctx.x_shape = around.dropped, _seed(around.dropped), x.shape
+        return multiply_add(x_rows, hidden, contract.across, contract_bias, ctx.seed, ctx.dropped).view(x.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         x_rows, gain, moments, rows, hidden, expand, contract = ctx.saved_tensors
         grad_output, (d_model, d_ff) = grad_output.contiguous().flatten(0, 1), (x_rows.size(1), hidden.size(1))
-        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.dropped)
+        grad_sublayer = kernels.dropout_backward(grad_output, ctx.seed, ctx.dropped, rows.dtype)
         grad_hidden = multiply(grad_sublayer, contract, d_ff, gate=hidden)  # includes the gradient of ReLU
         grad_x, grad_gain, grad_bias = kernels.norm_backward(
             multiply(grad_hidden, expand, d_model), x_rows, gain, moments, grad_output
         )
         return (
-            None, None, grad_x.view(ctx.x_shape), grad_gain, grad_bias,
+            None, grad_x.view(ctx.x_shape), grad_gain, grad_bias,
             *weight_gradient(grad_hidden, rows), *weight_gradient(grad_sublayer, hidden),
         )  # fmt: skip

@@ -43,8 +43,8 @@ def exact_rows() -> Iterator[None]:
         KERNEL_ROWS = before
 
 
-def trains_in_bfloat16(x: Tensor) -> bool:
-    """True if products of `x` are computed in bfloat16 on a CPU and gradients are on.
+def trains_in(dtype: torch.dtype, x: Tensor) -> bool:
+    """True if products of `x` are computed in this type on a CPU and gradients are on.
 
     False under a compiler, which gets the textbook's layers.
     """
@@ -52,9 +52,13 @@ def trains_in_bfloat16(x: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and x.device.type == "cpu"
         and torch.is_grad_enabled()
-        and torch.is_autocast_enabled("cpu")
-        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and dtype == (torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype)
     )
+
+
+def trains_in_bfloat16(x: Tensor) -> bool:
+    """`trains_in`, under autocast."""
+    return torch.is_autocast_enabled("cpu") and trains_in(torch.bfloat16, x)
 
 
 def has_relu_alone(network: FeedForward) -> bool:
@@ -102,17 +106,21 @@ def feed_forward(rows: Float[Tensor, "rows d_model"], expand: nn.Linear, contrac
     return output
 
 
-def to_logits(hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vocab d_model"]) -> Tensor:
-    """hidden @ weight.T, (*shape, vocab) in bfloat16, in memory of an earlier step's logits that is free again.
+def to_logits(
+    hidden: Float[Tensor, "*shape d_model"], weight: Float[Tensor, "vocab d_model"], dtype: torch.dtype = torch.bfloat16
+) -> Tensor:
+    """hidden @ weight.T, (*shape, vocab) in `dtype`, in memory of an earlier step's logits that is free again.
 
     They are the largest tensor of a step. The system gives new memory page by page, which takes longer than the
     product. With PyTorch's products, the padding rows are still there when the gradient replaces the logits
     (`token_loss`, `in_place`).
     """
-    if KERNEL_ROWS > 1 and kernels.multiplies(weight):
-        lines = hidden.flatten(0, -2).bfloat16().contiguous()
+    if KERNEL_ROWS > 1 and kernels.multiplies(weight, dtype):
+        lines = hidden.flatten(0, -2).to(dtype).contiguous()
         logits: Tensor = _FastLogits.apply(lines, weight)
         return logits.view(*hidden.shape[:-1], -1)
+    if dtype == torch.float32:
+        return F.linear(hidden, weight)
     logits = _Logits.apply(to_rows(hidden), weight, hidden.shape[:-1])
     return logits
 
@@ -188,15 +196,15 @@ class _FastLogits(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
-        matrix = kernels.Matrix.of(weight)
+        matrix = kernels.Matrix.of(weight, dtype=rows.dtype)
         ctx.save_for_backward(rows, matrix.down)
-        return kernels.multiply(rows, matrix.across, matrix.n, out=_reuse(len(rows), matrix.n))
+        return kernels.multiply(rows, matrix.across, matrix.n, out=_reuse(len(rows), matrix.n, rows.dtype))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor]:
         rows, down = ctx.saved_tensors
-        grad_output = grad_output.bfloat16().contiguous()
+        grad_output = grad_output.to(rows.dtype).contiguous()
         return kernels.multiply(grad_output, down, rows.size(1)), kernels.weight_gradient(grad_output, rows)[0]
 
 
@@ -204,15 +212,15 @@ _kept: list[tuple[Buffer, weakref.ref[Buffer]]] = []
 """Buffers of `_reuse`, and a view of each that lives as long as the tensor made of it."""
 
 
-def _reuse(rows: int, width: int) -> Tensor:
-    """An empty (rows, width) in bfloat16, in an earlier buffer that is free again, if there is one."""
-    size = rows * width
+def _reuse(rows: int, width: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """An empty (rows, width), in an earlier buffer that is free again, if there is one."""
+    size = rows * width * dtype.itemsize // 2
     held = [(buffer, view) for buffer, view in _kept if view() is not None]
     free = [(buffer, view) for buffer, view in _kept if view() is None and buffer.size >= size]
     buffer = free.pop()[0] if free else _on_a_line(size + size // 4)  # some later batches are larger
     view = buffer[:size]
     _kept[:] = [*held, *free, (buffer, weakref.ref(view))]
-    return torch.from_numpy(view).view(torch.bfloat16).view(rows, width)
+    return torch.from_numpy(view).view(dtype).view(rows, width)
 
 
 def _on_a_line(size: int) -> Buffer:
