@@ -13,6 +13,8 @@ from dragoman.text.tokenizers.base import Tokenizer
 
 def read_as(text: str, tokenizer: Tokenizer) -> str:
     """The text without what nobody sees; as it looks, where that is of no more tokens."""
+    if text.isascii():
+        return text
     seen, written = as_seen(text), visible(text)
     if seen == written:
         return written

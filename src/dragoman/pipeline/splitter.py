@@ -238,15 +238,15 @@ class Splitter:
         `translations`: by the keys of the pieces.
         """
         check()
-        self.count(sum(len(translations[piece.key] if piece.is_text else piece.text) for piece in pieces))
-        stays = all(translations[piece.key] == piece.text for piece in pieces if piece.is_text)
+        made = [translations[piece.key] if piece.is_text else piece.text for piece in pieces]
+        self.count(sum(map(len, made)))
+        stays = all(translation == piece.text for piece, translation in zip(pieces, made, strict=True))
         out, at = "", 0
         places: list[tuple[Piece, int, str]] = []
-        for piece in pieces:
+        for piece, translation in zip(pieces, made, strict=True):
             check()
             gap = text[at : piece.span.start]
             out += self._gap(gap, text[at - 1 : at], piece.text[:1]) if places and not stays else gap
-            translation = translations[piece.key] if piece.is_text else piece.text
             places.append((piece, len(out), translation))
             out += translation
             at = piece.span.end
@@ -276,7 +276,7 @@ def _parts(text: str) -> Iterator[Span]:
     yield Span(start, len(text))
 
 
-def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, list[int]]:
+def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, Sequence[int]]:
     """(a section of a text without its tags, the place in the text of each character).
 
     A blank is put where a tag or a code stands between the end of a sentence and a capital letter. A protected piece
@@ -289,6 +289,8 @@ def _without_tags(text: str, section: Span, codes: Sequence[int]) -> tuple[str, 
         for match in PROTECTED.finditer(text, *section)
         if _ENDED.search(text[max(0, match.start() - 4) : match.start()])
     ]
+    if not tags:
+        return text[slice(*section)], range(*section)
     read, done = "", section.start
     places: list[int] = []
     for start, stop in sorted(tags):
@@ -352,11 +354,12 @@ def _is_code(parts: Sequence[str]) -> bool:
     >>> [_is_code(text.split()) for text in ("DE89 3704 0044", "12 kg", "Art.-Nr. 7781-B", "Fig. 3", "3 cats")]
     [True, True, True, False, False]
     """
-    left = [part for part in parts if not _CODE.fullmatch(part) and part not in UNITS]
+    left = [part for part in parts if part not in UNITS and not _CODE.fullmatch(part)]
     if not left:
         return True
-    named = any(_CODE.fullmatch(part) and _LETTER.search(part) for part in parts)
-    return named and all(part.endswith(".") and len(part) <= 8 for part in left)
+    if not all(part.endswith(".") and len(part) <= 8 for part in left):
+        return False
+    return any(_CODE.fullmatch(part) and _LETTER.search(part) for part in parts)
 
 
 def are_single_sentences(lines: Iterable[str], language: str) -> bool:

@@ -207,6 +207,7 @@ _CODES = (
         at_letter=True,
     ),
 )
+_MAY_BE_CODE = re.compile(r"[\d/\\]")
 SPANS_AND_CODES = _search((*SYSTEMS, *_CODES))
 """Finds codes too, `ABC-123` and `2.3.1`: most models write them as they are; where one does not, they are kept."""
 _URL_HERE = re.compile(_URL)
@@ -246,8 +247,12 @@ def keeps_part_numbers(src: str, translation: str) -> bool:
     >>> keeps_part_numbers("on 1.2.2024", "am 2.1.")
     True
     """
-    before, after = (Counter(SPANS_AND_CODES.findall(text)) - Counter(spans(text)) for text in (src, translation))
-    return before <= after
+    return not (before := _codes(src)) or before <= _codes(translation)
+
+
+def _codes(text: str) -> Counter[str]:
+    """The codes of a text, without its spans. Each has a digit or is a path, so most sentences need not be searched."""
+    return Counter(SPANS_AND_CODES.findall(text)) - Counter(spans(text)) if _MAY_BE_CODE.search(text) else Counter()
 
 
 def mask_spans(
