@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import psutil
 import torch
 
+from dragoman.cores import CGROUP, usable_cores
 from dragoman.errors import Error
 
 with contextlib.suppress(ImportError):  # not on Windows
@@ -32,14 +33,15 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "64")
 
-CGROUP = Path("/sys/fs/cgroup")
-"""Where a container sees its limits (cgroups v2)."""
-
 PrecisionName = Literal["auto", "float32", "bfloat16", "float16"]
 TENSOR_CORES = (7, 0)
 """The compute capability of the first GPUs on which products in float16 are worth it (Volta)."""
 ONE_THREAD = 64 * 64
 """Positions times d_model of a batch that a second thread does not make faster (benchmarks/results.md)."""
+
+
+if "OMP_NUM_THREADS" not in os.environ and usable_cores() < torch.get_num_threads():
+    torch.set_num_threads(usable_cores())  # PyTorch knows `taskset`, and no container's share of time
 
 
 def pick_device(name: str = "auto") -> torch.device:

@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+from dragoman.cores import usable_cores
+
 LOADAVG = Path("/proc/loadavg")
 BUSY_CHECKS, INTERVAL_S = 5, 0.002
 
@@ -14,7 +16,7 @@ def wait_passively_if_busy() -> None:
     Threads that spin are faster on a free machine. On a busy one they take the core from the thread that they wait for
     (benchmarks/results.md). Sums do not depend on it. A value of `OMP_WAIT_POLICY` that is set already is kept.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    cores = usable_cores()
     if cores > 1 and cores + other_busy_threads() > (os.cpu_count() or 1):
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

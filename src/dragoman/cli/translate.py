@@ -26,7 +26,8 @@ from dragoman.cli.options import (
 from dragoman.errors import Error
 from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
-from dragoman.pipeline.bulk import Work, run_worker, shard_of
+from dragoman.pipeline.bulk import BLOCK_LINES, Work, run_worker, shard_of
+from dragoman.pipeline.bulk_processes import run_processes
 from dragoman.pipeline.bulk_ray import run_on_ray
 from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.line_requests import translate_objects
@@ -146,6 +147,14 @@ Shard = Annotated[
     typer.Option(help="With --bulk: only the blocks of this part, 1/8 to 8/8. [default: any block that is free]"),
 ]
 Ray = Annotated[int | None, typer.Option(min=1, help="With --bulk: by so many workers of a Ray cluster (extra `ray`).")]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, help="With --bulk: in so many processes of this machine, which share the model in memory."),
+]
+BlockLines = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"With --bulk: lines of a block, equal for all workers. [default: {BLOCK_LINES}]"),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")]
 ColumnNames = Annotated[
@@ -256,6 +265,8 @@ def translate(
     bulk: Bulk = False,
     shard: Shard = None,
     ray: Ray = None,
+    processes: Processes = None,
+    block_lines: BlockLines = None,
     resume: Resume = False,
     everything: Everything = False,
     columns: ColumnNames = None,
@@ -293,7 +304,7 @@ def translate(
     choices = _file_choices(output, names_in(columns or ""), with_, without)
     choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
     _run(options, paths, Lines(input, choices.output, OutputFormat(as_json, alignments, moses), json_input),
-         Blocks(bulk, shard, ray), choices)  # fmt: skip
+         Blocks(bulk, shard, ray, processes, block_lines), choices)  # fmt: skip
 
 
 def _file_choices(output: str | None, columns: tuple[str, ...], with_: str | None, without: str | None) -> FileOptions:
@@ -320,6 +331,8 @@ class Blocks(NamedTuple):
     bulk: bool
     shard: str | None
     ray: int | None
+    processes: int | None
+    lines: int | None
 
 
 def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blocks, files: FileOptions) -> None:
@@ -330,7 +343,8 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
                 context=options.context == "previous", json_input=lines.are_objects)  # fmt: skip
         _translate_in_blocks(options, paths, lines, blocks)
         return
-    _refuse("with --bulk, of a file of lines", shard=blocks.shard, ray=blocks.ray)
+    _refuse("with --bulk, of a file of lines", shard=blocks.shard, ray=blocks.ray, processes=blocks.processes,
+            block_lines=blocks.lines)  # fmt: skip
     if paths:
         n_best = options.decoding.get("n_best")
         _refuse("of lines; with files to translate leave it out",
@@ -417,10 +431,15 @@ def _translate_in_blocks(options: TranslateOptions, paths: list[Path], lines: Li
     if output is None or output.is_file():
         raise Error.MISSING_OPTION("--bulk", "say with -o FOLDER where the blocks and the translation go")
     part = None if blocks.shard is None else shard_of(blocks.shard)
-    work = Work(paths[0], output, identity(options, lines.form))
+    if blocks.processes is not None:
+        _refuse("not with --ray, which starts processes itself", processes=blocks.ray is not None)
+        _refuse("not with another --engine, whose threads are no part of a copy", processes=options.engine != "pytorch")
+    work = Work(paths[0], output, identity(options, lines.form), blocks.lines or BLOCK_LINES)
     if blocks.ray is not None:
         run_on_ray(work, options, lines.form, blocks.ray)
-    elif not work.is_done:
-        run_worker(work, translating(options, lines.form), part)
-    else:
+    elif work.is_done:
         typer.echo(work.output)
+    elif blocks.processes is not None:
+        run_processes(work, lambda: translating(options, lines.form), blocks.processes, part)
+    else:
+        run_worker(work, translating(options, lines.form), part)

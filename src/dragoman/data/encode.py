@@ -180,11 +180,11 @@ _worker: Encoder
 def _start_worker(tokenizer_dir: Path, normalize: str, max_tokens: int, languages: tuple[str, str], cut: bool) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent ends this one in order
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _worker = Encoder(load_tokenizers(tokenizer_dir), normalize, max_tokens, languages, cut)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A parent that is killed cannot tell its workers to stop: they would wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -196,9 +196,14 @@ def run_worker(work: Work, translate: Translate, shard: tuple[int, int] | None =
             todo = work.left(shard or (0, 1))
             if todo and not count:
                 time.sleep(WAIT_S)  # others are at them; if one dies, its block is taken here
+    finish(work)
+
+
+def finish(work: Work) -> None:
+    """Put the blocks together if all are there, and say what has become of them."""
     if work.join():
         atomic_io.remove(work.folder / BLOCKS)  # where one that came late has made it again
-        say(f"{work.output}: {manifest.lines:,} lines")
+        say(f"{work.output}: {work.manifest.lines:,} lines")
     else:
         say(f"{work.folder}: this shard is done; the last of the others puts all together")
 

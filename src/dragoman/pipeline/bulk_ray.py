@@ -5,11 +5,14 @@ same blocks as those of any other worker, on a folder that all machines share.
 """
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dragoman.errors import Error, not_installed
-from dragoman.pipeline.bulk import Blocks, Work, do_block
+from dragoman.pipeline.bulk import Blocks, Manifest, Work, do_block
 from dragoman.pipeline.lines import OutputFormat, translating
 from dragoman.pipeline.options import TranslateOptions
 from dragoman.progress import Progress, say
@@ -21,8 +24,10 @@ MAX_ROUNDS = 5
 class BlockWorker:
     """An actor: a translator in memory, and a place in the text."""
 
-    def __init__(self, source: str, folder: str, decoding: str, options: TranslateOptions, form: OutputFormat) -> None:
-        self.work = Work(Path(source), Path(folder), decoding)
+    def __init__(
+        self, source: str, folder: str, manifest: Manifest, options: TranslateOptions, form: OutputFormat
+    ) -> None:
+        self.work = Work(Path(source), Path(folder), manifest.decoding, manifest.block_lines)
         self.blocks = Blocks(self.work.source, self.work.manifest.block_lines)
         self.translate = translating(options, form)
 
@@ -31,7 +36,12 @@ class BlockWorker:
 
 
 def run_on_ray(work: Work, options: TranslateOptions, form: OutputFormat, workers: int) -> None:
-    """Translate what is left by so many actors, of the cluster that RAY_ADDRESS names, or of this machine alone."""
+    """Translate what is left by so many actors, of the cluster that RAY_ADDRESS names, or of this machine alone.
+
+    An actor has one core, or as many as OMP_NUM_THREADS says: Ray places it where they are free, and gives it so many
+    threads.
+    """
+    threads = torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else 1
     try:
         import ray
         import ray.data
@@ -49,10 +59,11 @@ def run_on_ray(work: Work, options: TranslateOptions, form: OutputFormat, worker
                     BlockWorker,
                     batch_size=1,
                     compute=ray.data.ActorPoolStrategy(size=min(workers, len(left))),
+                    num_cpus=threads,
                     fn_constructor_args=(
                         str(work.source.resolve()),
                         str(work.folder.resolve()),
-                        work.manifest.decoding,
+                        work.manifest,
                         options,
                         form,
                     ),

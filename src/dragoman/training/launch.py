@@ -11,6 +11,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from dragoman.cores import usable_cores
 from dragoman.errors import Error
 from dragoman.progress import complain
 
@@ -43,8 +44,7 @@ def launch(arguments: Sequence[str], processes: int, max_restarts: int = 0) -> i
     """
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # what there is to say is said below
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # nor need the stacks of lost connections be seen
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // processes)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // processes)))
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,

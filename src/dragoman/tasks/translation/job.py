@@ -3,7 +3,6 @@
 import collections
 import hashlib
 import itertools
-import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from dragoman import config
 from dragoman.alignment.learnt_markup import without_tags
 from dragoman.alignment.learnt_memory import LEXICON, copy_links
 from dragoman.config import Field, settings
+from dragoman.cores import usable_cores
 from dragoman.data.batch import collate
 from dragoman.data.batching import BatchPlan
 from dragoman.data.context import CorpusInContext, places
@@ -298,7 +298,7 @@ class TranslationJob(Job):
             normalize=self.recipe.corpus.normalize,
             max_tokens=self.recipe.corpus.max_tokens,
             cut=self.recipe.corpus.longer_pairs == "cut",
-            workers=self.recipe.workers or os.cpu_count() or 1,
+            workers=self.recipe.workers or usable_cores(),
             languages=(self.recipe.corpus.src_lang, self.recipe.corpus.tgt_lang),
         )
 
