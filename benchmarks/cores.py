@@ -258,9 +258,8 @@ def print_share(arguments: argparse.Namespace) -> None:
     weights = 4 * sum(p.numel() for name, p in model.named_parameters() if name.startswith(("decoder", "output")))
     serial = 1 - inside.seconds / whole
     of_step = inside.seconds / max(1, inside.steps)
-    print(
-        f"\nPython's share {serial:.3f}; {tokens / max(1, inside.steps):,.1f} tokens a step, {1e3 * of_step:.2f} ms of C"
-    )
+    print(f"\nPython: {serial:.3f} of the time; {tokens / max(1, inside.steps):,.0f} tokens a step, ", end="")
+    print(f"{1e3 * of_step:.2f} ms in C")
     need = weights / of_step / 1e9
     print(f"A step reads {weights / 1e6:,.1f} MB of weights: {need:.2f} GB/s for each thread. A copy moves ", end="")
     print(", ".join(f"{speed:.1f} GB/s by {threads}" for threads, speed in copied.items()))

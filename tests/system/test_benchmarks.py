@@ -148,6 +148,19 @@ def test_translation_beside_other_engines(script: Script) -> None:
     assert float(rows[2][3]) > 50
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which Linux has")
+def test_translation_by_threads_and_processes(script: Script) -> None:
+    small = ["--counts", "1", "2", "--sentences", "200", "--seconds", "1", "--passes", "1", "--beam-size", "2"]
+    printed = script("cores.py", RUN, SRC, *small)
+    rows = {row[0]: row[1:] for row in rows_of(printed)}
+    parts = ["tokens of sources", "search, in C", "search, around C", "tokens to texts"]
+    assert all(float(rows[name][0].replace(",", "")) >= 0 for name in parts)
+    assert float(re.findall(r"Python: (0\.\d+) of the time", printed)[0]) < 1
+    copies, apart = (rows[f"2 processes, {how}, of 1 thread"] for how in ("copies", "apart"))
+    assert float(copies[3]) < float(apart[3]), "memory that a copy does not share"
+    assert all(float(row[0].replace(",", "")) > 0 for name, row in rows.items() if name.startswith(("1 of ", "2 of ")))
+
+
 def test_translations_of_a_forced_length(script: Script) -> None:
     [row] = rows_of(script("translation.py", "--run", RUN, "--src", SRC, "--forced", "--passes", "1", "dragoman"))
     assert (row[0], row[3]) == ("dragoman", "-")

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dragoman.corpora import embedded
@@ -72,6 +74,9 @@ def test_the_bytes_are_those_of_one_command(text: Path, serial: str, tmp_path: P
         (("nowhere.txt.gz", "-o", "out"), "one file of lines"),
         (("text.txt", "--bulk", "--shard", "3/2", "-o", "out"), "write it as 1/8 to 8/8"),
         (("text.txt", "--bulk", "--resume", "-o", "out"), "--resume: does not go with --bulk"),
+        (("text.txt", "--processes", "2", "-o", "out"), "--processes: with --bulk"),
+        (("text.txt", "--bulk", "--processes", "2", "--ray", "2", "-o", "out"), "--processes: not with --ray"),
+        (("text.txt", "--bulk", "--processes", "2", "--engine", "ctranslate2", "-o", "out"), "another --engine"),
     ],
 )
 def test_what_does_not_go_together(text: Path, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -81,6 +86,36 @@ def test_what_does_not_go_together(text: Path, tmp_path: Path, arguments: tuple[
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process are of Linux")
+def test_processes_of_one_command(text: Path, serial: str, tmp_path: Path) -> None:
+    """Copies of a process that has computed, each on two threads: OpenMP's must not be waited for."""
+    shared = ("translate", RUN, text / "text.txt", "--bulk", "--beam-size", "1", "--block-lines", "40")
+    done = dragoman(*shared, "-o", tmp_path / "one", "--processes", "3", OMP_NUM_THREADS="2")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "one" / "text.txt").read_text() == serial
+    for number, more in enumerate(([], ["--processes", "2"])):  # links are computed by PyTorch
+        done = dragoman(*shared, "--alignments", "-o", tmp_path / f"links{number}", *more, OMP_NUM_THREADS="2")
+        assert done.returncode == 0, done.stderr
+    assert len({(tmp_path / f"links{number}" / "text.txt").read_text() for number in (0, 1)}) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies of a process are of Linux")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_processes_end_with_their_command(sent: signal.Signals, code: int, text: Path, tmp_path: Path) -> None:
+    long, out = tmp_path / "long.txt", tmp_path / "out"
+    long.write_text((text / "text.txt").read_text() * 20)
+    command = [sys.executable, "-m", "dragoman", "translate", str(RUN), str(long), "--bulk", "--processes", "2"]
+    command += ["--beam-size", "1", "--block-lines", "100", "-o", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list((out / "blocks").glob("*.txt")):
+        time.sleep(0.05)
+    copies = psutil.Process(process.pid).children()
+    process.send_signal(sent)
+    assert process.wait(60) == code
+    assert len(copies) == 2
+    assert not psutil.wait_procs(copies, timeout=60)[1], "they go on alone"
 
 
 WORKER = """

@@ -4,20 +4,24 @@ import contextlib
 import gzip
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from tests.errors import raises_error
 
 from dragoman.errors import Error
 from dragoman.pipeline import bulk
-from dragoman.pipeline.bulk import Blocks, Work, run_worker, shard_of
+from dragoman.pipeline.bulk import Blocks, Translate, Work, run_worker, shard_of
+from dragoman.pipeline.bulk_processes import run_processes
 
 LINES = [f"line {number} {'x' * (number % 7)}" for number in range(95)]
 
@@ -119,6 +123,80 @@ def test_a_block_of_too_few_lines_is_no_block(source: Path, tmp_path: Path) -> N
     with pytest.raises(AssertionError, match="an output for each line"):
         run_worker(Work(source, tmp_path / "out", "how", block_lines=10), lambda first, lines: lines[1:])
     assert Work(source, tmp_path / "out", "how", block_lines=10).left() == list(range(10))
+
+
+needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no copies of processes")
+
+
+def in_processes(source: Path, folder: Path, translate: Callable[[int, list[str]], list[str]], count: int) -> list[int]:
+    """The processes that loaded the model for a translation of `source` by `count` processes."""
+    loaded: list[int] = []
+
+    def load() -> Translate:
+        loaded.append(os.getpid())
+        return translate
+
+    run_processes(Work(source, folder, "how", block_lines=10), load, count)
+    return loaded
+
+
+@needs_fork
+def test_processes_share_what_is_loaded_once(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before, log = torch.get_num_threads(), tmp_path / "log"
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        with log.open("a") as file:
+            file.write(f"{os.getpid()} {first}\n")
+        return upper(first, lines)
+
+    assert in_processes(source, tmp_path / "out", translate, 3) == [os.getpid()]
+    assert (tmp_path / "out/text.txt").read_text() == EXPECTED
+    (own, _), *blocks = (line.split() for line in log.read_text().splitlines())
+    assert own == str(os.getpid())  # the lines before the processes parted
+    assert sorted(int(first) for _, first in blocks) == list(range(1, 96, 10))
+    assert own not in {process for process, _ in blocks}
+    assert capfd.readouterr().err.splitlines() == [f"{tmp_path / 'out/text.txt'}: 95 lines"]
+    assert torch.get_num_threads() == before
+    assert not multiprocessing.active_children()
+
+
+@needs_fork
+@pytest.mark.parametrize("survive", [True, False])
+def test_processes_that_are_killed(
+    survive: bool, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parent, killed = os.getpid(), tmp_path / "killed"
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        if os.getpid() != parent and not (survive and killed.exists()):
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return upper(first, lines)
+
+    if survive:
+        in_processes(source, tmp_path / "out", translate, 3)
+        assert (tmp_path / "out/text.txt").read_text() == EXPECTED
+    else:
+        with raises_error(Error.PROCESS_FAILED, "out"):
+            in_processes(source, tmp_path / "out", translate, 3)
+    assert "a process was ended by SIGKILL; where memory ran out, use fewer `processes`" in capfd.readouterr().err
+
+
+@needs_fork
+def test_the_mistake_of_a_process_is_that_of_the_command(source: Path, tmp_path: Path) -> None:
+    parent = os.getpid()
+
+    def translate(first: int, lines: list[str]) -> list[str]:
+        if os.getpid() == parent or first < 50:
+            return upper(first, lines)
+        raise Error.SEARCH_FAILED("nothing is found", file="here", line=first)
+
+    with raises_error(Error.SEARCH_FAILED, "here:51"):
+        in_processes(source, tmp_path / "out", translate, 2)
+    assert not multiprocessing.active_children()
 
 
 WORKER = """

@@ -37,9 +37,11 @@ def test_a_packed_model_says_the_same(dtype: torch.dtype, close: float) -> None:
     model, ids = Small().to(dtype), torch.randint(50, (3, 7))
     expected, names = model(ids), dict(model.named_parameters())
     pack(model)
-    assert sum(isinstance(module, PackedLinear) for module in model.modules()) == 3
+    layers = [module for module in model.modules() if isinstance(module, PackedLinear)]
+    assert [layer.packed for layer in layers] == [None] * 3, "made when it is first needed"
     with torch.inference_mode():
         torch.testing.assert_close(model(ids), expected.detach(), atol=close, rtol=close)
+        assert not any(layer.packed is None for layer in layers)
     assert torch.equal(model(ids), expected), "with gradients it computes with the parameters themselves"
     assert dict(model.named_parameters()).keys() == names.keys()
     assert all(parameter is names[name] for name, parameter in model.named_parameters())
