@@ -20,7 +20,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -33,10 +34,12 @@ import torch
 from dragoman.backends.cpu_search import library
 from dragoman.cores import usable_cores
 from dragoman.device import machine_name
+from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.bulk import Translate, Work, run_worker
 from dragoman.pipeline.bulk_processes import run_processes
 from dragoman.pipeline.lines import OutputFormat, translating
 from dragoman.pipeline.options import TranslateOptions, build_pipeline
+from dragoman.pipeline.pipeline import Pipeline
 from dragoman.text.lines import read_lines
 from dragoman.version import commit
 
@@ -175,24 +178,24 @@ def print_bulk(arguments: argparse.Namespace) -> None:
 # -- the share of Python -------------------------------------------------------------------------------------------
 
 
-class InC:
-    """The processor time of this thread in the functions of `search.c`, and the steps."""
+class Clock:
+    """The processor time of this thread in some functions, and the calls of each."""
 
     def __init__(self) -> None:
-        self.seconds, self.steps = 0.0, 0
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        loaded = library.library()
-        assert loaded is not None, "no C compiler"
-        before = {name: getattr(loaded, name) for name in library.FUNCTIONS}
-        for name, function in before.items():
-            setattr(loaded, name, self._timed(name, function))
+    def watching(self, functions: Sequence[tuple[Any, str]]) -> Iterator[None]:
+        """Within, calls of these attributes are timed."""
+        before = [(owner, name, getattr(owner, name)) for owner, name in functions]
+        for owner, name, function in before:
+            setattr(owner, name, self._timed(name, function))
         try:
             yield
         finally:
-            for name, function in before.items():
-                setattr(loaded, name, function)
+            for owner, name, function in before:
+                setattr(owner, name, function)
 
     def _timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:
@@ -200,20 +203,10 @@ class InC:
             try:
                 return function(*arguments)
             finally:
-                self.seconds += time.thread_time() - began
-                self.steps += name == "search_run"
+                self.seconds[name] += time.thread_time() - began
+                self.calls[name] += 1
 
         return timed
-
-
-def least(work: Callable[[], Any], passes: int) -> float:
-    """Processor seconds of the fastest of some passes."""
-    took = []
-    for _ in range(passes):
-        began = time.thread_time()
-        work()
-        took.append(time.thread_time() - began)
-    return min(took)
 
 
 def copy_speed(threads: int) -> float:
@@ -232,38 +225,42 @@ def print_share(arguments: argparse.Namespace) -> None:
     copied = {threads: copy_speed(threads) for threads in (1, usable_cores())}
     torch.set_num_threads(1)
     pipeline = replace(build_pipeline(options_of(arguments)), warn=False)
-    lines, passes = list(read_lines(arguments.lines))[: arguments.share_lines], arguments.passes
+    lines = list(read_lines(arguments.lines))[: arguments.share_lines]
     pipeline.texts(lines[:64])
-    search, count = pipeline.search, len(lines)
-    parts = [part for line in lines for part in search.parts(line)]
-    hypotheses = search.hypotheses(parts)
-    whole, inside = float("inf"), InC()
-    for _ in range(passes):
-        one = InC()
-        with one.counted():
-            took = least(lambda: pipeline.texts(lines), 1)
-        if took < whole:
-            whole, inside = took, one
+    loaded = library.library()
+    assert loaded is not None, "no C compiler"
+    own = ("parts", "hypotheses", "ranked")
+    watched = [*((SearchTranslator, name) for name in own), *((loaded, name) for name in library.FUNCTIONS)]
+    clocks = []
+    for _ in range(arguments.passes):
+        clocks.append(clock := Clock())
+        with clock.watching([*watched, (Pipeline, "texts")]):
+            pipeline.texts(lines)
+    clock = min(clocks, key=lambda one: one.seconds["texts"])
+    whole, inside = clock.seconds["texts"], sum(clock.seconds[name] for name in library.FUNCTIONS)
     steps = {
-        "tokens of sources": least(lambda: [search.parts(line) for line in lines], passes),
-        "search, in C": inside.seconds,
-        "search, around C": least(lambda: search.hypotheses(parts), passes) - inside.seconds,
-        "tokens to texts": least(lambda: list(map(search.ranked, hypotheses, parts)), passes),
+        "tokens of sources": clock.seconds["parts"],
+        "search, in C": inside,
+        "search, around C": clock.seconds["hypotheses"] - inside,
+        "tokens to texts": clock.seconds["ranked"],
     }
     steps["sentences, placeholders, joining"] = whole - sum(steps.values())
     print("| part of a sentence, one thread | us |\n|---|---|")
     for name, seconds in (*steps.items(), ("all", whole)):
-        print(f"| {name} | {1e6 * seconds / count:,.1f} |")
-    model, tokens = search.model, sum(len(found[0].ids) for found in hypotheses if found)
-    weights = 4 * sum(p.numel() for name, p in model.named_parameters() if name.startswith(("decoder", "output")))
-    serial = 1 - inside.seconds / whole
-    of_step = inside.seconds / max(1, inside.steps)
-    print(f"\nPython: {serial:.3f} of the time; {tokens / max(1, inside.steps):,.0f} tokens a step, ", end="")
+        print(f"| {name} | {1e6 * seconds / len(lines):,.1f} |")
+    search, count = pipeline.search, clock.calls["search_run"]
+    hypotheses = search.hypotheses([part for line in lines for part in search.parts(line)])
+    tokens = sum(len(found[0].ids) for found in hypotheses if found)
+    model = search.model
+    decoder = sum(p.numel() for name, p in model.named_parameters() if name.startswith("decoder"))
+    weights = 4 * (decoder + model.output.weight.numel())  # type: ignore[union-attr,operator]
+    serial, of_step = 1 - inside / whole, inside / max(1, count)
+    print(f"\nPython: {serial:.3f} of the time; {tokens / max(1, count):,.0f} tokens a step, ", end="")
     print(f"{1e3 * of_step:.2f} ms in C")
     need = weights / of_step / 1e9
     print(f"A step reads {weights / 1e6:,.1f} MB of weights: {need:.2f} GB/s for each thread. A copy moves ", end="")
     print(", ".join(f"{speed:.1f} GB/s by {threads}" for threads, speed in copied.items()))
-    print_foreseen(whole / count, serial, need)
+    print_foreseen(whole / len(lines), serial, need)
 
 
 def print_foreseen(seconds: float, serial: float, need: float) -> None:
@@ -294,7 +291,8 @@ def served(arguments: argparse.Namespace, servers: int, threads: int) -> Measure
         for _ in range(servers):
             folder = Path(stack.enter_context(TemporaryDirectory()))
             server = Server(str(arguments.run), folder, "--threads", str(threads))
-            stack.callback(lambda one=server: (one.process.terminate(), one.process.wait()))
+            stack.callback(server.process.wait)
+            stack.callback(server.process.terminate)
             started.append(server)
         until, done = time.monotonic() + arguments.seconds, []
 

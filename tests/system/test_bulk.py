@@ -122,7 +122,6 @@ WORKER = """
 import os, signal, sys
 from dragoman.pipeline import bulk
 
-bulk.Work.__init__.__defaults__ = (40,)
 after, write = int(sys.argv.pop()), bulk.Work.write
 written = 0
 
@@ -145,6 +144,7 @@ main()
 def test_workers_that_die(text: Path, serial: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["translate", str(RUN), str(text / "text.txt.gz"), "--beam-size", "1", "-o", str(out)]
+    arguments += ["--block-lines", "40"]
     for after, code in ((2, -signal.SIGKILL), (0, -signal.SIGKILL), (3, -signal.SIGKILL), (99, 0)):
         done = subprocess.run([sys.executable, "-c", WORKER, *arguments, str(after)], capture_output=True, text=True)
         assert done.returncode == code, done.stderr
