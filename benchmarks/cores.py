@@ -54,6 +54,8 @@ class Measured(NamedTuple):
     """What a way of translating came to."""
 
     rate: float
+    computed: float
+    """Seconds of a processor for each sentence."""
     pss: float
     """MiB of all its processes together."""
     uss: float
@@ -79,10 +81,10 @@ def recorded(translate: Translate, log: Path, ready: Callable[[], None]) -> Tran
     def timed(first: int, lines: list[str]) -> list[str]:
         while waits:
             waits.pop()()
-        begin = time.time()
+        begin, computed = time.time(), time.process_time()
         texts = translate(first, lines)
         with log.open("a") as file:
-            file.write(f"{begin} {time.time()} {len(lines)}\n")
+            file.write(f"{begin} {time.time()} {len(lines)} {time.process_time() - computed}\n")
         return texts
 
     return timed
@@ -145,9 +147,10 @@ def bulk(arguments: argparse.Namespace, how: str, processes: int, threads: int) 
                 raise SystemExit(process.stderr.read())
             process.stderr.close()
         blocks = [tuple(map(float, line.split())) for line in (folder / "log").read_text().splitlines()]
-    seconds = max(end for _, end, _ in blocks) - min(begin for begin, _, _ in blocks)
+    begins, ends, counts, computed = zip(*blocks, strict=True)
     return Measured(
-        sum(count for *_, count in blocks) / seconds,
+        sum(counts) / (max(ends) - min(begins)),
+        sum(computed) / sum(counts),
         sum(pss for pss, _ in most),
         statistics.median(uss for _, uss in most[how == COPIES and len(most) > 1 :]),
     )
@@ -162,14 +165,15 @@ def print_bulk(arguments: argparse.Namespace) -> None:
             measured[way].append(bulk(arguments, *way))
             print(f"pass {number + 1} {way}: {measured[way][-1].rate:,.0f}", file=sys.stderr, flush=True)
     first = max(one.rate for one in measured[ways[0]])
-    print("| bulk | sentences/s, best (median) | by one thread | MiB of all (PSS) | of one alone (USS) |")
-    print("|---|---|---|---|---|")
+    print("| bulk | sentences/s, best (median) | by one thread | processor us a sentence | MiB of all (PSS) ", end="")
+    print("| of one alone (USS) |\n|---|---|---|---|---|---|")
     for (how, processes, threads), passes in measured.items():
         rates = [one.rate for one in passes]
         name = "process" if processes == 1 else f"processes, {how},"
         print(
             f"| {processes} {name} of {threads} thread{'s' * (threads > 1)} | {max(rates):,.0f} "
             f"({statistics.median(rates):,.0f}) | {max(rates) / first:.2f} | "
+            f"{1e6 * min(one.computed for one in passes):,.0f} | "
             f"{statistics.median(one.pss for one in passes):,.0f} | "
             f"{statistics.median(one.uss for one in passes):,.0f} |"
         )
@@ -280,6 +284,12 @@ def print_foreseen(seconds: float, serial: float, need: float) -> None:
 # -- the server ----------------------------------------------------------------------------------------------------
 
 
+def cpu_seconds(process: int) -> float:
+    """Seconds of a processor that a process has had."""
+    times = psutil.Process(process).cpu_times()
+    return times.user + times.system
+
+
 def served(arguments: argparse.Namespace, servers: int, threads: int) -> Measured:
     """Sentences a second from so many servers under as many requests as they take."""
     from serving import ADDRESSES, Server
@@ -304,22 +314,27 @@ def served(arguments: argparse.Namespace, servers: int, threads: int) -> Measure
                 count += len(body) * (status == 200)
             return count
 
-        began = time.monotonic()
+        began, before = time.monotonic(), sum(cpu_seconds(server.process.pid) for server in started)
         with ThreadPoolExecutor(CLIENTS * servers * threads) as clients:
             done = list(clients.map(client, range(CLIENTS * servers * threads)))
         rate = sum(done) / (time.monotonic() - began)
+        computed = sum(cpu_seconds(server.process.pid) for server in started) - before
         sizes = memory([psutil.Process(server.process.pid) for server in started])
-    return Measured(rate, sum(pss for pss, _ in sizes), statistics.median(uss for _, uss in sizes))
+    return Measured(
+        rate, computed / max(1, sum(done)), sum(pss for pss, _ in sizes), statistics.median(uss for _, uss in sizes)
+    )
 
 
 def print_served(arguments: argparse.Namespace) -> None:
     ways = [(1, count) for count in arguments.counts] + [(count, 1) for count in arguments.counts if count > 1]
-    print("| server | sentences/s, best | MiB of all (PSS) | of one alone (USS) |\n|---|---|---|---|")
+    print("| server | sentences/s, best | processor us a sentence | MiB of all (PSS) | of one alone (USS) |")
+    print("|---|---|---|---|---|")
     for servers, threads in ways:
         passes = [served(arguments, servers, threads) for _ in range(arguments.passes)]
         best = max(passes)
         print(
-            f"| {servers} of {threads} thread{'s' * (threads > 1)} | {best.rate:,.0f} | {best.pss:,.0f} | "
+            f"| {servers} of {threads} thread{'s' * (threads > 1)} | {best.rate:,.0f} | "
+            f"{1e6 * best.computed:,.0f} | {best.pss:,.0f} | "
             f"{best.uss:,.0f} |",
             flush=True,
         )

@@ -157,7 +157,7 @@ def test_translation_by_threads_and_processes(script: Script) -> None:
     assert all(float(rows[name][0].replace(",", "")) >= 0 for name in parts)
     assert float(re.findall(r"Python: (0\.\d+) of the time", printed)[0]) < 1
     copies, apart = (rows[f"2 processes, {how}, of 1 thread"] for how in ("copies", "apart"))
-    assert float(copies[3]) < float(apart[3]), "memory that a copy does not share"
+    assert float(copies[4]) < float(apart[4]), "memory that a copy does not share"
     assert all(float(row[0].replace(",", "")) > 0 for name, row in rows.items() if name.startswith(("1 of ", "2 of ")))
 
 

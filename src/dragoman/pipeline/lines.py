@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from dragoman.alignment.attention import align, pharaoh
 from dragoman.errors import DragomanError, Error
 from dragoman.inference.translation import Translation
@@ -98,7 +100,8 @@ def translating(options: TranslateOptions, form: OutputFormat) -> Translate:
     pipeline = replace(build_pipeline(options), warn=form.as_json)
 
     def translate(first: int, lines: list[str]) -> list[str]:
-        translations = itertools.chain.from_iterable(map(pipeline.texts, in_chunks(iter(lines), STREAM_LINES)))
+        chunks = in_chunks(iter(lines), STREAM_LINES * torch.get_num_threads())  # enough for each thread's batches
+        translations = itertools.chain.from_iterable(map(pipeline.texts, chunks))
         pairs = enumerate(zip(lines, translations, strict=True), start=first)
         return [form.text(pipeline, number, src, translated.items) for number, (src, translated) in pairs]
 
