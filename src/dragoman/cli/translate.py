@@ -301,18 +301,29 @@ def translate(
     options = TranslateOptions(run, which, device, engine, precision, ensemble or (), glossary, avoid, prefix, memory,
         keep, guard, split, context, rerank, rerank_weight, mbr or (), mbr_by, changes, (src_lang, tgt_lang),
         decoding_changes(beam_size, length_penalty, n_best), min_confidence, datastore or (), typeset, han)  # fmt: skip
-    choices = _file_choices(output, names_in(columns or ""), with_, without)
-    choices = replace(choices, resume=resume, everything=everything, join_cues=join_cues, bilingual=bilingual, its=its)
+    choices = _file_choices(output, columns, (with_, without), resume, everything, join_cues, bilingual, its)
     _run(options, paths, Lines(input, choices.output, OutputFormat(as_json, alignments, moses), json_input),
          Blocks(bulk, shard, ray, processes, block_lines), choices)  # fmt: skip
 
 
-def _file_choices(output: str | None, columns: tuple[str, ...], with_: str | None, without: str | None) -> FileOptions:
+def _file_choices(
+    output: str | None,
+    columns: str | None,
+    asides: tuple[str | None, str | None],
+    resume: bool,
+    everything: bool,
+    join_cues: bool,
+    bilingual: bool,
+    its: Path | None,
+) -> FileOptions:
     """The choices for files. Raises DragomanError for kinds of text that are none."""
     is_folder = output is not None and output.endswith(("/", os.sep))
-    asides = asides_of(names_in(with_ or ""), names_in(without or ""))
+    chosen = asides_of(*(names_in(names or "") for names in asides))
     place = Path(output) if output else None
-    return FileOptions(place, columns=columns, asides=asides, is_folder=is_folder)
+    return FileOptions(
+        place, columns=names_in(columns or ""), asides=chosen, is_folder=is_folder, resume=resume,
+        everything=everything, join_cues=join_cues, bilingual=bilingual, its=its,
+    )  # fmt: skip
 
 
 class Lines(NamedTuple):
