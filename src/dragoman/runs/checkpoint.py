@@ -19,6 +19,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
@@ -184,16 +185,29 @@ def load_group(path: Path, group: str) -> dict[str, Tensor]:
         raise Error.CANNOT_READ(f"cannot be read ({error})", file=file) from error
 
 
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves weights as they lie in memory, where a module would draw them: those of a checkpoint follow.
+
+    Without memory (`meta`), PyTorch would also load its compiler to draw them, which takes a second.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 def restored(path: Path, build: Callable[[], M]) -> M:
     """The model that `build` makes, with the weights of a checkpoint to translate with.
 
     What the settings ask for is compared with what the file holds before memory is taken for either, as both may come
     from strangers. Raises DragomanError where they do not fit each other.
     """
-    with torch.device("meta"):  # shapes without memory
-        expected = shapes(build())
-    require_equal_shapes(expected, inference_shapes(path), str(path))
-    model = build()
+    with _NothingDrawn():
+        with torch.device("meta"):  # shapes without memory
+            expected = shapes(build())
+        require_equal_shapes(expected, inference_shapes(path), str(path))
+        model = build()
     load_weights(model, load_inference_weights(path), str(path))
     return model
 
