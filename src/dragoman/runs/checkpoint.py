@@ -188,13 +188,17 @@ def load_group(path: Path, group: str) -> dict[str, Tensor]:
 class _NothingDrawn(TorchFunctionMode):
     """Leaves weights as they lie in memory, where a module would draw them: those of a checkpoint follow.
 
-    Without memory (`meta`), PyTorch would also load its compiler to draw them, which takes a second.
+    Without memory (`meta`), PyTorch would load its compiler for a second, to draw numbers or to compute with them. So
+    tables, which have no part in the shapes of weights, are made of no numbers there.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):
             return args[0] if args else kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
+        if func is torch.arange and kwargs.get("device") == torch.device("meta"):
+            return torch.empty(0, dtype=kwargs.get("dtype"))
+        return func(*args, **kwargs)
 
 
 def restored(path: Path, build: Callable[[], M]) -> M:
