@@ -195,6 +195,7 @@ _CODES = (
         at_letter=True,
     ),
 )
+_MAY_BE_CODE = re.compile(r"[\d/\\]")
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
 
 
