@@ -10,19 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from dragoman.cli.options import (
-    BeamSize,
-    Datastores,
-    Device,
-    Ensemble,
-    LengthPenalty,
-    Run,
-    Which,
-    check_not_the_same,
-    decoding_changes,
-    text_input,
-    text_output,
-)
+from dragoman.cli.options import BeamSize, Datastores, Device, Ensemble, LengthPenalty, Run, Which, decoding_changes
+from dragoman.cli.streams import check_not_the_same, text_input, text_output
 from dragoman.errors import Error
 from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
