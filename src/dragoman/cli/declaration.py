@@ -59,7 +59,7 @@ def _caller(module: str) -> Any:
     """What imports a module, and calls a function of it."""
 
     def call(function: str, arguments: dict[str, Any]) -> Any:
-        gc.disable()  # what is loaded stays: a tenth of the time would go into looking for garbage in it
+        gc.disable()  # what is loaded stays: a fifth of the time would go into looking for garbage in it
         try:
             loaded = import_module(f"{__package__}.{module}")
         finally:

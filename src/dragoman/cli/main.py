@@ -4,6 +4,7 @@ Each command is a module of this package, which is imported when the command is 
 """
 
 import ast
+import gc
 import io
 import json
 import keyword
@@ -49,6 +50,12 @@ def help_of(name: str) -> str:
 
 class Groups(TyperGroup):
     """All commands. Their help is read when it is asked for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for flag in (param for param in params if getattr(param, "is_flag", False) and param.default is None):
+            flag.default = False  # for None, typer would load pydantic
+        return params
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for name, command in self.commands.items():
@@ -170,6 +177,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper) and (sys.stdout.errors == "strict" or sys.stdout.encoding != "utf-8"):
         sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding without our letters
     wait_passively_if_busy()
+    gc.disable()  # until a command is called: what is loaded and declared stays
     try:
         # a shell completes a command, which `python -m dragoman` is not
         program = "dragoman" if {"--install-completion", "--show-completion"} & set(sys.argv) else None
