@@ -56,7 +56,7 @@ def _bound(node: ast.stmt) -> set[str]:
 
 
 def _caller(module: str) -> Any:
-    """What imports a module, and calls a function of it."""
+    """A function that imports a module, and calls a function of it."""
 
     def call(function: str, arguments: dict[str, Any]) -> Any:
         gc.disable()  # what is loaded stays: a fifth of the time would go into looking for garbage in it

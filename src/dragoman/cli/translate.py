@@ -17,10 +17,9 @@ from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
 from dragoman.pipeline.bulk import Work, run_worker, shard_of
 from dragoman.pipeline.bulk_ray import run_on_ray
-from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.line_requests import translate_objects
 from dragoman.pipeline.lines import OutputFormat, identity, translate_lines, translating
-from dragoman.pipeline.options import TranslateOptions, build_pipeline
+from dragoman.pipeline.options import FileOptions, TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import WarningKind, doubts
@@ -325,6 +324,8 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
         _refuse("of lines; with files to translate leave it out",
                 input=lines.input, prefix=options.prefix, n_best=n_best, json_input=lines.are_objects,
                 **vars(lines.form))  # fmt: skip
+        from dragoman.pipeline.files import run_on_files
+
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,
