@@ -195,12 +195,12 @@ _CODES = (
         at_letter=True,
     ),
 )
-_MAY_BE_CODE = re.compile(r"[\d/\\]")
+_MAY_BE_CODE = re.compile(r"[\d/\\]")  # every code has one of these
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
 
 
 @functools.cache
-def span_pattern(codes: bool = False) -> re.Pattern[str]:
+def span_pattern(*, codes: bool) -> re.Pattern[str]:
     """A pattern of any span, compiled when it is first needed: that takes 0.1 s, and most texts have no span.
 
     With `codes` it finds `ABC-123` and `2.3.1` too: most models write them as they are; where one does not, they are
@@ -234,12 +234,12 @@ def spans(text: str) -> list[str]:
     >>> spans("Hi {name}, see https://x.org/a?b=1. 100%% of <b>%1$s</b>")
     ['{name}', 'https://x.org/a?b=1', '%%', '<b>', '%1$s', '</b>']
     """
-    return [match.group() for match in span_pattern().finditer(text)] if _MAY_BEGIN.search(text) else []
+    return [match.group() for match in span_pattern(codes=False).finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def span_ranges(text: str) -> list[tuple[int, int]]:
     """Where the spans of a text begin and end."""
-    return [match.span() for match in span_pattern().finditer(text)] if _MAY_BEGIN.search(text) else []
+    return [match.span() for match in span_pattern(codes=False).finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def keeps_part_numbers(src: str, translation: str) -> bool:
@@ -250,9 +250,10 @@ def keeps_part_numbers(src: str, translation: str) -> bool:
     >>> keeps_part_numbers("on 1.2.2024", "am 2.1.")
     True
     """
-    before, after = (
-        Counter(span_pattern(codes=True).findall(text)) - Counter(spans(text)) for text in (src, translation)
-    )
+    if not _MAY_BE_CODE.search(src):
+        return True
+    pattern = span_pattern(codes=True)
+    before, after = (Counter(pattern.findall(text)) - Counter(spans(text)) for text in (src, translation))
     return before <= after
 
 
@@ -269,7 +270,7 @@ def mask_spans(
     numbers = iter([number for number in MASK_WORDS["number"] if number not in text])
     out, done, pairs = "", 0, []
     places: dict[int, tuple[int, int]] = {}  # of each span with a word: where that is
-    for number, match in enumerate(span_pattern(codes).finditer(text)):
+    for number, match in enumerate(span_pattern(codes=codes).finditer(text)):
         span = match.group()
         word = None
         if number in never or _is_part_of_a_word(text, *match.span()):
@@ -343,7 +344,7 @@ def without_spans(text: str) -> tuple[str, list[Removed]]:
     ('Click.', [Removed(span='{name}', offset=5, before=' ', after='.')])
     """
     left, removed, done = "", [], 0
-    for match in span_pattern().finditer(text) if _MAY_BEGIN.search(text) else ():
+    for match in span_pattern(codes=False).finditer(text) if _MAY_BEGIN.search(text) else ():
         left += text[done : match.start()]
         done = match.end()
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
