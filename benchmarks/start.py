@@ -45,16 +45,16 @@ def commands(run: Path, folder: Path) -> dict[str, list[str]]:
     for file in (src, tgt):
         file.write_text(SENTENCE, encoding="utf-8")
     ours = {
-        "--help": [],
-        "translate --help": [],
-        "inspect --help": [],
-        "translate": [str(run)],
-        "score": [str(run), "--src", str(src), "--tgt", str(tgt)],
-        "evaluate": [str(run), "--src", str(src), "--ref", str(tgt)],
-        "explain": [str(run), SENTENCE, "-o", str(folder / "page.html")],
-        "serve": [str(run), "--port", "0", "--store", str(folder / "store.sqlite")],
+        "help": ["--help"],
+        "translate's help": ["translate", "--help"],
+        "inspect's help": ["inspect", "--help"],
+        "translate": ["translate", str(run)],
+        "score": ["score", str(run), "--src", str(src), "--tgt", str(tgt)],
+        "evaluate": ["evaluate", str(run), "--src", str(src), "--ref", str(tgt)],
+        "explain": ["explain", str(run), SENTENCE, "-o", str(folder / "page.html")],
+        "serve": ["serve", str(run), "--port", "0", "--store", str(folder / "store.sqlite")],
     }
-    named = {name: ["-c", MAIN, *name.split(), *arguments] for name, arguments in ours.items()}
+    named = {name: ["-c", MAIN, *arguments] for name, arguments in ours.items()}
     return {IMPORT: ["-c", "import torch"], "TAB": ["-c", MAIN], **named}
 
 

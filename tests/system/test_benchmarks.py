@@ -160,8 +160,8 @@ def test_ways_of_searching(script: Script) -> None:
 
 
 def test_the_start_of_commands(script: Script) -> None:
-    printed = script("start.py", RUN, "--rounds", "1", "--only", "TAB", "--help", "translate", "serve")
-    assert [row[0] for row in rows_of(printed)] == ['python -c "import torch"', "TAB", "--help", "translate", "serve"]
+    printed = script("start.py", RUN, "--rounds", "1", "--only", "TAB", "help", "translate", "serve")
+    assert [row[0] for row in rows_of(printed)] == ['python -c "import torch"', "TAB", "help", "translate", "serve"]
     assert rows_of(printed)[0][2] == "1.00"
 
 
