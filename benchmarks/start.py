@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import psutil
 
-from dragoman.device import machine_name
+from dragoman.device import machine_name, pick_device
 
 SENTENCE = "ein hund läuft .\n"
 COMPLETION = {"_DRAGOMAN_COMPLETE": "complete_bash", "COMP_WORDS": "dragoman translate --gu", "COMP_CWORD": "2"}
@@ -118,7 +118,9 @@ def main() -> None:
                 if counted:
                     old = best.get(name, took)
                     best[name] = Took(min(old.wall, took.wall), min(old.cpu, took.cpu))
-    print(f"{machine_name('cpu')}; {platform.system()}; Python {platform.python_version()}; torch {version('torch')}\n")
+    print(
+        f"{machine_name(pick_device('cpu'))}; {platform.system()}; Python {platform.python_version()}; torch {version('torch')}\n"
+    )
     print("| command | s | times torch | processor's s | times torch |")
     print("|---|---|---|---|---|")
     whole = best[IMPORT]
