@@ -118,9 +118,11 @@ def main() -> None:
                 if counted:
                     old = best.get(name, took)
                     best[name] = Took(min(old.wall, took.wall), min(old.cpu, took.cpu))
-    print(
-        f"{machine_name(pick_device('cpu'))}; {platform.system()}; Python {platform.python_version()}; torch {version('torch')}\n"
+    machine, versions = (
+        machine_name(pick_device("cpu")),
+        f"Python {platform.python_version()}; torch {version('torch')}",
     )
+    print(f"{machine}; {versions}\n")
     print("| command | s | times torch | processor's s | times torch |")
     print("|---|---|---|---|---|")
     whole = best[IMPORT]
