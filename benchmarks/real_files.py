@@ -50,7 +50,7 @@ from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.progress import Progress, say
-from dragoman.text.placeholders import SPANS_AND_CODES, has_same_spans, keeps_part_numbers
+from dragoman.text.placeholders import has_same_spans, keeps_part_numbers, span_pattern
 from dragoman.text.tokenizers.base import UNK_ID
 
 LIST = Path(__file__).with_suffix(".txt")
@@ -185,7 +185,7 @@ def turned(text: str) -> str:
 def chunks_of(text: str) -> list[tuple[int, int]]:
     """Where the words of a text with what stands at them begin and end; a placeholder is in one with its blanks."""
     held = bytearray(len(text))
-    for match in SPANS_AND_CODES.finditer(text):
+    for match in span_pattern(codes=True).finditer(text):
         held[match.start() : match.end()] = b"\1" * len(match.group())
     read = "".join("x" if held[at] else char for at, char in enumerate(text))
     return [match.span() for match in re.finditer(r"\S+", read)]
@@ -198,7 +198,7 @@ def reversed_words(text: str, change: Callable[[str], str]) -> str:
     out = []
     for start, end in reversed(chunks_of(body)):
         at, said = start, ""
-        for match in SPANS_AND_CODES.finditer(body, start, end):
+        for match in span_pattern(codes=True).finditer(body, start, end):
             said += change(body[at : match.start()]) + match.group()
             at = match.end()
         out.append(said + change(body[at:end]))
@@ -269,7 +269,7 @@ class Observed(DocumentTranslator):
             is_left = items is None or items == unit.items
             for item in unit.items:
                 raw = item.raw if isinstance(item, Code) else item
-                held = [raw] if is_left or isinstance(item, Code) else SPANS_AND_CODES.findall(raw)
+                held = [raw] if is_left or isinstance(item, Code) else span_pattern(codes=True).findall(raw)
                 self.left.update(word for text in held for word in words_of(text))
         return made
 

@@ -96,6 +96,11 @@ _Loader.add_implicit_resolver(
 
 def from_yaml(text: str, source: str) -> dict[str, Any]:
     """The mapping in a YAML text. Raises DragomanError, which names `source`, for anything else."""
+    return copy.deepcopy(_read(text, source))
+
+
+@functools.lru_cache(maxsize=4)  # several parts of a program read the recipe of a run
+def _read(text: str, source: str) -> dict[str, Any]:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

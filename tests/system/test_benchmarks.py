@@ -172,6 +172,12 @@ def test_ways_of_searching(script: Script) -> None:
     assert {"greedy", "beam 5", "ensemble of 2", "one sample", "terms: one word of each reference"} <= set(names)
 
 
+def test_the_start_of_commands(script: Script) -> None:
+    printed = script("start.py", RUN, "--rounds", "1", "--only", "TAB", "help", "translate", "serve")
+    assert [row[0] for row in rows_of(printed)] == ['python -c "import torch"', "TAB", "help", "translate", "serve"]
+    assert rows_of(printed)[0][2] == "1.00"
+
+
 def test_a_student_beside_its_teacher(script: Script) -> None:
     pytest.importorskip("ctranslate2", reason="pip install ctranslate2")
     rows = rows_of(script("students.py", RUN, RUN, "--src", SRC, "--ref", REF, "--rounds", "1"))

@@ -38,35 +38,39 @@ def test_verbose_alone_is_a_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "completions", "loads"),
+    ("words", "completions"),
     [
-        ("dragoman transl", ["translate"], False),
-        ("dragoman translate --beam-s", ["--beam-size"], True),
-        ("dragoman translate runs/mine --no-such --beam-s", ["--beam-size"], True),
-        ("dragoman inspect mas", ["masks"], True),
-        ("dragoman learn che", ["check"], True),
-        ("dragoman translate runs/mi", [], False),  # a file, which the shell completes
+        ("dragoman transl", ["translate"]),
+        ("dragoman translate --beam-s", ["--beam-size"]),
+        ("dragoman translate runs/mine --no-such --beam-s", ["--beam-size"]),
+        ("dragoman serve --beh", ["--behind-proxy"]),
+        ("dragoman inspect mas", ["masks"]),
+        ("dragoman learn che", ["check"]),
+        ("dragoman translate runs/mi", []),  # a file, which the shell completes
     ],
 )
-def test_a_shell_completes_commands_and_options(words: str, completions: list[str], loads: bool) -> None:
+def test_a_shell_completes_commands_and_options(words: str, completions: list[str]) -> None:
     """janus-core 267, click 1203: whoever presses TAB waits for libraries that the word does not need."""
     place = str(len(words.split()) - 1)
     environment = {**os.environ, "_DRAGOMAN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
     code = (
         "import atexit, sys; from dragoman.cli.main import main; sys.argv = ['dragoman']\n"
-        "atexit.register(lambda: print('torch' in sys.modules))\n"
+        "atexit.register(lambda: print({'torch', 'numpy', 'yaml'} & sys.modules.keys() or 'nothing'))\n"
         "main()"
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     *lines, has_loaded = done.stdout.split()
-    assert (lines, has_loaded, done.stderr) == (completions, str(loads), "")
+    assert (lines, has_loaded, done.stderr) == (completions, "nothing", "")
 
 
-def test_a_shell_that_completes_gets_no_message(tmp_path: Path) -> None:
+def test_a_shell_that_completes_gets_no_message() -> None:
     """zsh prints what a completion says on stderr into the line that is typed."""
-    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open')", encoding="utf-8")
     environment = {**os.environ, "_DRAGOMAN_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
-    environment |= {"COMP_WORDS": "dragoman translate --b", "PYTHONPATH": f"{tmp_path}{os.pathsep}{SRC}"}
-    code = "import sys; from dragoman.cli.main import main; sys.argv = ['dragoman']; main()"
+    environment |= {"COMP_WORDS": "dragoman translate --b", "PYTHONPATH": str(SRC)}
+    code = (
+        "import sys; from dragoman.cli import main\n"
+        "def load(name): raise OSError('libcudart.so.12: cannot open')\n"
+        "main.load = load; sys.argv = ['dragoman']; main.main()"
+    )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout + done.stderr == ""

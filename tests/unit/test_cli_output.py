@@ -8,7 +8,7 @@ import pytest
 from tests.errors import raises_error
 
 from dragoman.cli import main
-from dragoman.cli.options import text_output
+from dragoman.cli.streams import text_output
 from dragoman.errors import Error
 from dragoman.text.lines import read_lines
 

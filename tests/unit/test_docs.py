@@ -59,8 +59,11 @@ def test_the_help_loads_no_command() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split("\n")[-2].split())
-    assert loaded.isdisjoint({"torch", "numpy", "dragoman.tasks", "dragoman.inference"})
-    assert {name for name in loaded if name.startswith("dragoman.cli.")} == {"dragoman.cli.main"}
+    assert loaded.isdisjoint({"torch", "numpy", "pydantic", "dragoman.tasks", "dragoman.inference"})
+    assert {name for name in loaded if name.startswith("dragoman.cli.")} == {
+        "dragoman.cli.declaration",
+        "dragoman.cli.main",
+    }
 
 
 def test_the_index_lists_every_page() -> None:

@@ -13,7 +13,7 @@ from dragoman.pipeline.memory import TranslationMemory
 from dragoman.pipeline.splitter import MAX_CHARS, Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.text.glossary import Glossary
-from dragoman.text.placeholders import MAX_LOST_SPANS, SPANS_AND_CODES, mask_spans, without_spans
+from dragoman.text.placeholders import MAX_LOST_SPANS, mask_spans, without_spans
 from dragoman.text.segment import sentences
 
 LANGUAGES = ("de", "en")
@@ -24,7 +24,7 @@ STAGES: dict[str, Callable[[str], Any]] = {
     "pieces": Splitter(LANGUAGES).pieces,
     "warnings": lambda text: warnings_of(text, "y" + text[len(text) // 3 :], LANGUAGES),
     "warnings of a source": lambda text: source_warnings(text, LANGUAGES),
-    "placeholders": lambda text: (mask_spans(text, pattern=SPANS_AND_CODES), without_spans(text)),
+    "placeholders": lambda text: (mask_spans(text, codes=True), without_spans(text)),
     "terms": lambda text: (GLOSSARY.find(text), GLOSSARY.target_places(text, text)),
     "words": lambda text: aligned_pair(text, text + "x"),
     "memory": MEMORY.like,

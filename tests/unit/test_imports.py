@@ -126,6 +126,9 @@ INSIDE: set[tuple[str, str]] = {
     # it imports matplotlib, for which a recipe with a mistake in it, or a server, should not wait
     ("experiments.train", "dragoman.analysis.report.write_report"),
     ("serve.explainer", "dragoman.analysis.explain.explain"),
+    # 0.1 s, which only files, and other engines, should take
+    ("cli.translate", "dragoman.pipeline.files.run_on_files"),
+    ("pipeline.options", "dragoman.export"),
     # 0.1 s, which only a run that is written should take
     ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
     # they import starlette and uvicorn, of the extra `serve`

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.backends import c_library
 from dragoman.backends.accelerate import accelerate
 from dragoman.backends.chunked_loss import token_loss
 from dragoman.backends.cpu_bf16 import kernels

@@ -8,8 +8,7 @@ import typer
 
 from dragoman.analysis.columns import columns
 from dragoman.analysis.comparison import exchanges, shown_p, write_page
-from dragoman.cli.evaluate import AsJson, Lowercase, Metrics, Tokenizer
-from dragoman.cli.options import Device, SrcLang, TgtLang, Which, given
+from dragoman.cli.options import AsJson, Device, Lowercase, Metrics, SrcLang, TgtLang, Tokenizer, Which, given
 from dragoman.errors import Error
 from dragoman.evaluation.comparison import ComparisonOptions, SystemComparison
 from dragoman.evaluation.comparison import compare_systems as compared

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from dragoman.cli.keys import DEFAULT_STORE, StoreFile, existing
+from dragoman.cli.keys import existing
+from dragoman.cli.options import DEFAULT_STORE, StoreFile
 from dragoman.errors import Error, writing
 from dragoman.experiments.corrections import Corrections as GivenCorrections
 from dragoman.formats.bitext import tmx_of

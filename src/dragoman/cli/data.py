@@ -51,7 +51,11 @@ def data_debian(
         Path | None, typer.Option(help="Where packages are kept, for several pairs. [default: TO/packages]")
     ] = None,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", help=f"Only these: {', '.join(debian.table())}; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="Only these: catalogues, manuals, help, handbooks, libreoffice, descriptions; may be repeated.",
+        ),
     ] = None,
 ) -> None:
     """A corpus from Debian's packages: interfaces, manuals, help, handbooks, descriptions of packages (docs/debian.md).

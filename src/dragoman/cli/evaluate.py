@@ -9,30 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.options import (
+    AsJson,
     BeamSize,
     Datastores,
     Device,
     Ensemble,
     LengthPenalty,
+    Lowercase,
+    Metrics,
     Precision,
     SearchChanges,
     SrcLang,
     TgtLang,
+    Tokenizer,
     Which,
     precision_given,
 )
 from dragoman.experiments import evaluate as evaluation
 from dragoman.pipeline.confidence import Projection
 
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--metric",
-        help="bleu, chrf, chrf++, ter, spbleu, exact_match, with settings: bleu:tokenize=char:lowercase. NAME=FILE: "
-        "figures of another program; NAME=!COMMAND calls one with {src} {hyp} {ref}; NAME:lower=... where lower is "
-        "better; FILE.py: your own. Repeat for more. [default: bleu, chrf, ter, exact_match]",
-    ),
-]
 TrainingText = Annotated[
     list[Path] | None,
     typer.Option(help="Source side of the training text, for leaks and rare words. [default: the run's own]"),
@@ -54,15 +49,6 @@ Checks = Annotated[
     bool, typer.Option("--checks/--no-checks", help="Look for shifted, swapped, cut, copied lines first.")
 ]
 Join = Annotated[bool, typer.Option("--join", help="Join `@@ ` of subword-nmt and `▁` of SentencePiece in both first.")]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        help="BLEU's tokenizer: auto, 13a, intl, zh, ja-mecab, ko-mecab, char, flores200, none. [default: the recipe's]"
-    ),
-]
-Lowercase = Annotated[
-    bool | None, typer.Option("--lowercase", help="Lower-case translations and references before scoring.")
-]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Folder for the translations, a file for each set.")
 ]
@@ -76,7 +62,6 @@ Confidence = Annotated[
 MinContext = Annotated[
     int | None, typer.Option(help="For a language model: tokens seen before each. [default: the recipe's]")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def evaluate(

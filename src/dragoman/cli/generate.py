@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Run, Which, given, text_output
+from dragoman.cli.options import Device, Run, Which, given
+from dragoman.cli.streams import text_output
 from dragoman.inference.generator import Generator
 from dragoman.progress import say
 from dragoman.text.tokenizers.base import UNK_ID

@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.options import DEFAULT_STORE, StoreFile
 from dragoman.errors import Error
 from dragoman.serve.store import Store, this_month
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
-
-StoreFile = Annotated[Path, typer.Option("--store", help="The server's file of keys and corrections.")]
-DEFAULT_STORE = Path("runs/serve.sqlite")
 
 
 @app.command("add")

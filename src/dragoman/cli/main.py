@@ -1,9 +1,10 @@
 """The command line: a command parses its arguments and calls one function. Results to stdout, all else to stderr.
 
-Each command is a module of this package, which is imported when the command is called: PyTorch takes a second to load.
+Each command is a module of this package, which is imported when the command is called (`cli/declaration.py`).
 """
 
 import ast
+import gc
 import io
 import json
 import keyword
@@ -11,13 +12,13 @@ import os
 import re
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dragoman.backends.threads import wait_passively_if_busy
+from dragoman.cli.declaration import declared, source_of
 from dragoman.errors import DragomanError, Error, SaidElsewhere
 from dragoman.progress import complain, say
 from dragoman.version import __version__, folder_of
@@ -39,14 +40,9 @@ def function_of(name: str) -> str:
     return name + "_" * keyword.iskeyword(name)
 
 
-def source_of(name: str) -> str:
-    """The code of a command's module, which is not imported."""
-    return Path(__file__).with_name(f"{function_of(name)}.py").read_text(encoding="utf-8")
-
-
 def help_of(name: str) -> str:
     """The help of a command: the docstring of its function, or of a module of several."""
-    module = ast.parse(source_of(name))
+    module = ast.parse(source_of(function_of(name)))
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == function_of(name)]
     documented: list[ast.FunctionDef | ast.Module] = [*functions, module]
     return next(filter(None, map(ast.get_docstring, documented)), "")
@@ -54,6 +50,12 @@ def help_of(name: str) -> str:
 
 class Groups(TyperGroup):
     """All commands. Their help is read when it is asked for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params = super().get_params(ctx)
+        for flag in (param for param in params if getattr(param, "is_flag", False) and param.default is None):
+            flag.default = False  # for None, typer would load pydantic
+        return params
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for name, command in self.commands.items():
@@ -102,7 +104,7 @@ def options(
 
 def load(name: str) -> Any:
     """The command itself. Its module has a function of its name, or an `app` of several."""
-    module = import_module(f"dragoman.cli.{function_of(name)}")
+    module = declared(function_of(name))
     loaded = typer.Typer(add_completion=False, rich_markup_mode="markdown")
     loaded.callback()(lambda: None)
     if hasattr(module, "app"):
@@ -118,15 +120,15 @@ CALLED: list[Any] = []
 
 
 class LazyCommand(TyperCommand):
-    """The place of a command in the help; the command itself is loaded when it is called.
+    """The place of a command in the help; the command itself is declared when it is called.
 
-    While a shell completes (`resilient_parsing`), a command is loaded for its options and their values only, and a
-    group (`app`) for its commands. All other words are files, which the shell completes: TAB does not wait for PyTorch.
+    While a shell completes (`resilient_parsing`), a command is declared for its options and their values only, and a
+    group (`app`) for its commands. All other words are files, which the shell completes.
     """
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         may_be_value = bool(args) and args[-1].startswith("-")
-        is_group = re.search(r"^app\b.* = ", source_of(str(self.name)), re.MULTILINE)
+        is_group = re.search(r"^app\b.* = ", source_of(function_of(str(self.name))), re.MULTILINE)
         if extra.get("resilient_parsing") and not may_be_value and not is_group:
             return self.context_class(self, parent, info_name, obj=args, resilient_parsing=True)
         CALLED[:] = [load(str(self.name))]
@@ -175,6 +177,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper) and (sys.stdout.errors == "strict" or sys.stdout.encoding != "utf-8"):
         sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding without our letters
     wait_passively_if_busy()
+    gc.disable()  # until a command is called: what is loaded and declared stays
     try:
         # a shell completes a command, which `python -m dragoman` is not
         program = "dragoman" if {"--install-completion", "--show-completion"} & set(sys.argv) else None

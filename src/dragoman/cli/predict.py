@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Run, Which, check_not_the_same, text_input, text_output
+from dragoman.cli.options import Device, Run, Which
+from dragoman.cli.streams import check_not_the_same, text_input, text_output
 from dragoman.errors import Error
 from dragoman.inference.classifier import Predictor
 from dragoman.progress import Progress

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.analysis import run_table
-from dragoman.cli.options import text_output
+from dragoman.cli.streams import text_output
 from dragoman.errors import Error
 
 FORMATS = {".csv": "csv", ".html": "html", ".htm": "html"}

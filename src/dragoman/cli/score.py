@@ -15,8 +15,8 @@ from dragoman.cli.options import (
     Which,
     decoding_changes,
     precision_given,
-    text_output,
 )
+from dragoman.cli.streams import text_output
 from dragoman.inference import scoring
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.progress import Progress

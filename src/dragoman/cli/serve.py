@@ -12,9 +12,8 @@ from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.events import METRICS, last_event, read_events
-from dragoman.serve.corrections import MODES, Mode
 from dragoman.serve.hosts import is_loopback
-from dragoman.serve.settings import Limits, Settings
+from dragoman.serve.settings import MODES, Limits, Mode, Settings
 from dragoman.tasks import recipes
 
 Corrections = Annotated[

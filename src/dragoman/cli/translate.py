@@ -10,29 +10,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from dragoman.cli.options import (
-    BeamSize,
-    Datastores,
-    Device,
-    Ensemble,
-    LengthPenalty,
-    Run,
-    Which,
-    check_not_the_same,
-    decoding_changes,
-    text_input,
-    text_output,
-)
+from dragoman.cli.options import BeamSize, Datastores, Device, Ensemble, LengthPenalty, Run, Which, decoding_changes
+from dragoman.cli.streams import check_not_the_same, text_input, text_output
 from dragoman.errors import Error
 from dragoman.formats.base import asides_of
 from dragoman.formats.table import names_in
 from dragoman.pipeline.bulk import BLOCK_LINES, Work, run_worker, shard_of
 from dragoman.pipeline.bulk_processes import run_processes
 from dragoman.pipeline.bulk_ray import run_on_ray
-from dragoman.pipeline.files import FileOptions, run_on_files
 from dragoman.pipeline.line_requests import translate_objects
 from dragoman.pipeline.lines import OutputFormat, identity, translate_lines, translating
-from dragoman.pipeline.options import TranslateOptions, build_pipeline
+from dragoman.pipeline.options import FileOptions, TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline, Translated
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import WarningKind, doubts
@@ -153,7 +141,7 @@ Processes = Annotated[
 ]
 BlockLines = Annotated[
     int | None,
-    typer.Option(min=1, help=f"With --bulk: lines of a block, equal for all workers. [default: {BLOCK_LINES}]"),
+    typer.Option(min=1, help="With --bulk: lines of a block, equal for all workers. [default: 10,000]"),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Of files: go on where the same command was stopped.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of PO, XLIFF and TMX: translate what has a translation, too.")]
@@ -361,6 +349,8 @@ def _run(options: TranslateOptions, paths: list[Path], lines: Lines, blocks: Blo
         _refuse("of lines; with files to translate leave it out",
                 input=lines.input, prefix=options.prefix, n_best=n_best, json_input=lines.are_objects,
                 **vars(lines.form))  # fmt: skip
+        from dragoman.pipeline.files import run_on_files
+
         doubtful = run_on_files(options, paths, files)
     else:
         _refuse("of files to translate: name one", resume=files.resume, everything=files.everything,

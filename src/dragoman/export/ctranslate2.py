@@ -290,8 +290,8 @@ def load(folder: Path, translator: SearchTranslator, *, threads: int | None = No
 class CTranslate2Engine:
     """An `inference.translation.Searcher` that lets CTranslate2 search.
 
-    Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them (ours does so
-    with `stopping` full), and few translations differ (benchmarks/translation.md).
+    Its search ends a sentence when `beam_size` hypotheses are finished, whatever might still overtake them, as ours
+    does with `stopping` full: few translations differ (benchmarks/translation.md).
     """
 
     def __init__(

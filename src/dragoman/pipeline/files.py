@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from dragoman.formats.pdf import output_path
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.translation import NBest, Translation
 from dragoman.pipeline.document import DocumentTranslator, Report
-from dragoman.pipeline.options import TranslateOptions, build_pipeline
+from dragoman.pipeline.options import FileOptions, TranslateOptions, build_pipeline
 from dragoman.pipeline.pipeline import Pipeline
 from dragoman.progress import Progress, say
 from dragoman.quality.warnings import Warning, WarningKind
@@ -37,28 +37,6 @@ class FileTask(NamedTuple):
     """True for a file that holds no text, such as a picture: it is copied."""
     is_compiled: bool = False
     """True for a file that is named like a text format but is compiled: it is copied."""
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """Choices of `dragoman translate` for files."""
-
-    output: Path | None = None
-    resume: bool = False
-    everything: bool = False
-    """True: texts that have a translation already are translated again."""
-    columns: tuple[str, ...] = ()
-    """The columns of tables to translate."""
-    asides: frozenset[str] = Options().asides
-    """The kinds of text beside the main text that are translated."""
-    is_folder: bool = False
-    """True if the output is a folder, even where there is none yet."""
-    join_cues: bool = True
-    """A sentence of subtitles that goes on in the next cue is translated as one."""
-    bilingual: bool = False
-    """Translations are put below their sources, not in their place."""
-    its: Path | None = None
-    """A file of rules for XML."""
 
 
 def run_on_files(options: TranslateOptions, paths: Sequence[Path], choices: FileOptions) -> int:

@@ -30,7 +30,6 @@ from dragoman.text.annotations import has_learnt, plain_text
 from dragoman.text.glossary import TermMatch
 from dragoman.text.message_format import is_message, parse
 from dragoman.text.placeholders import (
-    SPANS_AND_CODES,
     Removed,
     has_same_spans,
     in_place_of,
@@ -158,7 +157,7 @@ class GuardedTranslator:
         """The translations of sentences. A translation without its placeholders is replaced by one of the sentence with
         words in their place."""
         lost = [row for row, items in enumerate(watched) if not self._all_survive(sentences[row], items)]
-        stood_in = [mask_spans(sentences[row], pattern=SPANS_AND_CODES) for row in lost]
+        stood_in = [mask_spans(sentences[row], codes=True) for row in lost]
         bare = [without_spans(text) for text, _ in stood_in]
         translated = self._watched([text for text, _ in bare])
         for row, (_, pairs), (text, removed), items in zip(lost, stood_in, bare, translated, strict=True):

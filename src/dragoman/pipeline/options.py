@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman import export
 from dragoman.alignment.term_placement import with_glossary
 from dragoman.errors import Error
+from dragoman.formats.base import Options
 from dragoman.inference.banned_phrases import BannedPhrases
 from dragoman.inference.loading import corpus_settings
 from dragoman.inference.reranking import DEFAULT_WEIGHT, NoisyChannelReranker, require_opposite
@@ -29,6 +29,28 @@ from dragoman.text.glossary import Glossary
 
 SPLITS = ("auto", "never", "always")
 """Choices for texts of several sentences."""
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Choices of `dragoman translate` for files."""
+
+    output: Path | None = None
+    resume: bool = False
+    everything: bool = False
+    """True: texts that have a translation already are translated again."""
+    columns: tuple[str, ...] = ()
+    """The columns of tables to translate."""
+    asides: frozenset[str] = Options().asides
+    """The kinds of text beside the main text that are translated."""
+    is_folder: bool = False
+    """True if the output is a folder, even where there is none yet."""
+    join_cues: bool = True
+    """A sentence of subtitles that goes on in the next cue is translated as one."""
+    bilingual: bool = False
+    """Translations are put below their sources, not in their place."""
+    its: Path | None = None
+    """A file of rules for XML."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +175,8 @@ def build_pipeline(options: TranslateOptions) -> Pipeline:
         pipeline.own.reranked_by(reranker)  # refused now, not when an engine has been made
     if options.engine != "pytorch":
         quantize = "int8" if options.precision == "int8" else None
+        from dragoman import export
+
         other = export.engine(options.run, options.engine, pipeline.own, options.which, quantize, options.threads)
         pipeline = replace(pipeline, search=other)
     if reranker is not None:

@@ -19,6 +19,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
@@ -184,16 +185,33 @@ def load_group(path: Path, group: str) -> dict[str, Tensor]:
         raise Error.CANNOT_READ(f"cannot be read ({error})", file=file) from error
 
 
+class _NothingDrawn(TorchFunctionMode):
+    """Leaves weights as they lie in memory, where a module would draw them: those of a checkpoint follow.
+
+    Without memory (`meta`), PyTorch would load its compiler for a second, to draw numbers or to compute with them. So
+    tables, which have no part in the shapes of weights, are made of no numbers there.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.arange and kwargs.get("device") == torch.device("meta"):
+            return torch.empty(0, dtype=kwargs.get("dtype"))
+        return func(*args, **kwargs)
+
+
 def restored(path: Path, build: Callable[[], M]) -> M:
     """The model that `build` makes, with the weights of a checkpoint to translate with.
 
     What the settings ask for is compared with what the file holds before memory is taken for either, as both may come
     from strangers. Raises DragomanError where they do not fit each other.
     """
-    with torch.device("meta"):  # shapes without memory
-        expected = shapes(build())
-    require_equal_shapes(expected, inference_shapes(path), str(path))
-    model = build()
+    with _NothingDrawn():
+        with torch.device("meta"):  # shapes without memory
+            expected = shapes(build())
+        require_equal_shapes(expected, inference_shapes(path), str(path))
+        model = build()
     load_weights(model, load_inference_weights(path), str(path))
     return model
 

@@ -3,15 +3,12 @@
 import sqlite3
 import time
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from dragoman.pipeline.memory import in_lines
 from dragoman.serve.database import Database
 from dragoman.text.lookup import lookup_form
 
-Mode = Literal["off", "own", "review", "everybody"]
-"""The texts that corrections are used for: their author's alone; everybody's after a review; everybody's at once."""
-MODES: tuple[Mode, ...] = get_args(Mode)
 State = Literal["own", "pending", "rejected", "shared"]
 """Shared corrections (`shared`) are used for everybody, others for their author only."""
 

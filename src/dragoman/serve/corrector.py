@@ -7,10 +7,10 @@ from starlette.requests import Request
 
 from dragoman.progress import say
 from dragoman.serve.clients import Client
-from dragoman.serve.corrections import ADDRESS, Correction, Filter, KeptCorrection, Mode, State
+from dragoman.serve.corrections import ADDRESS, Correction, Filter, KeptCorrection, State
 from dragoman.serve.errors import ApiError
 from dragoman.serve.hosts import host_name, is_local, is_loopback
-from dragoman.serve.settings import Settings
+from dragoman.serve.settings import Mode, Settings
 from dragoman.serve.state import Server
 
 Scope = Literal["own", "shared"]

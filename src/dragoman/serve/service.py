@@ -34,6 +34,7 @@ from dragoman.runs import checkpoint
 from dragoman.serve.document_process import DocumentProcess
 from dragoman.serve.scheduler import BatchScheduler, RequestHandle
 from dragoman.text.glossary import Glossary
+from dragoman.text.placeholders import span_pattern
 from dragoman.text.words import words
 
 Kind = Literal["text", "html", "xml"]
@@ -174,6 +175,8 @@ class Service:
         began = time.perf_counter()
         translations = translator.translate(lines)
         self._on_leg(handle, run, lines[:1], DEFAULT_PARAMS)  # tables of languages and the like are read
+        for codes in (False, True):
+            span_pattern(codes=codes)  # compiled now, not while the first client waits
         self.scheduler.speed.guess(len(ids), time.perf_counter() - began)
         if not any(text.strip() for text in translations):
             raise Error.DIVERGED("translates everything as nothing: it is not served", file=run.path)

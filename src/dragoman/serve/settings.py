@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
-from dragoman.serve.corrections import Mode
+Mode = Literal["off", "own", "review", "everybody"]
+"""The texts that corrections are used for: their author's alone; everybody's after a review; everybody's at once."""
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True)

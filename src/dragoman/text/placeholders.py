@@ -8,6 +8,7 @@ translation. Any other one is taken out of the source, and put back where its ne
 that looks at the source word next to it most. So each survives, once for each time it stands in the source.
 """
 
+import functools
 import html
 import itertools
 import re
@@ -173,19 +174,6 @@ def unescaped(text: str) -> str:
     return ENTITY.sub(lambda entity: html.unescape(entity[0]), text) if "&" in text else text
 
 
-def _search(kinds: Sequence[System]) -> re.Pattern[str]:
-    """A pattern of any of the kinds. Few are tried at a letter and none at a blank, so it takes a third of the time."""
-
-    def any_of(kinds: Iterable[System]) -> str:
-        return "|".join(f"(?:{kind.pattern})" for kind in kinds)
-
-    at_letter = any_of(kind for kind in kinds if kind.at_letter)
-    return re.compile(
-        rf"(?=[A-Za-z\d])(?:{at_letter})|(?![A-Za-z\d\u00c0-\u1fff\u3040-\u318f\u3400-\ud7a3 ])(?:{any_of(kinds)})"
-    )
-
-
-_SPAN = _search(SYSTEMS)
 _MAY_BEGIN = re.compile(rf"[%${{}}<&@`\[\]|:_\u20e3\ufe0f\ue100-\uf8ff{_EMOJI}]|www\.|![a-z]")
 """A character that some span has: most sentences have none, and need not be searched."""
 _CODES = (
@@ -207,11 +195,26 @@ _CODES = (
         at_letter=True,
     ),
 )
-_MAY_BE_CODE = re.compile(r"[\d/\\]")
-SPANS_AND_CODES = _search((*SYSTEMS, *_CODES))
-"""Finds codes too, `ABC-123` and `2.3.1`: most models write them as they are; where one does not, they are kept."""
-_URL_HERE = re.compile(_URL)
+_MAY_BE_CODE = re.compile(r"[\d/\\]")  # every code has one of these
 _NOTHING = ("", " ", "\t", "\u00a0", "\u3000")
+
+
+@functools.cache
+def span_pattern(*, codes: bool) -> re.Pattern[str]:
+    """A pattern of any span, compiled when it is first needed: that takes 0.1 s, and most texts have no span.
+
+    With `codes` it finds `ABC-123` and `2.3.1` too: most models write them as they are; where one does not, they are
+    kept. Few kinds are tried at a letter and none at a blank, so a search takes a third of the time.
+    """
+    kinds = (*SYSTEMS, *_CODES) if codes else SYSTEMS
+
+    def any_of(kinds: Iterable[System]) -> str:
+        return "|".join(f"(?:{kind.pattern})" for kind in kinds)
+
+    at_letter = any_of(kind for kind in kinds if kind.at_letter)
+    return re.compile(
+        rf"(?=[A-Za-z\d])(?:{at_letter})|(?![A-Za-z\d\u00c0-\u1fff\u3040-\u318f\u3400-\ud7a3 ])(?:{any_of(kinds)})"
+    )
 
 
 class Removed(NamedTuple):
@@ -231,12 +234,12 @@ def spans(text: str) -> list[str]:
     >>> spans("Hi {name}, see https://x.org/a?b=1. 100%% of <b>%1$s</b>")
     ['{name}', 'https://x.org/a?b=1', '%%', '<b>', '%1$s', '</b>']
     """
-    return [match.group() for match in _SPAN.finditer(text)] if _MAY_BEGIN.search(text) else []
+    return [match.group() for match in span_pattern(codes=False).finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def span_ranges(text: str) -> list[tuple[int, int]]:
     """Where the spans of a text begin and end."""
-    return [match.span() for match in _SPAN.finditer(text)] if _MAY_BEGIN.search(text) else []
+    return [match.span() for match in span_pattern(codes=False).finditer(text)] if _MAY_BEGIN.search(text) else []
 
 
 def keeps_part_numbers(src: str, translation: str) -> bool:
@@ -252,11 +255,13 @@ def keeps_part_numbers(src: str, translation: str) -> bool:
 
 def _codes(text: str) -> Counter[str]:
     """The codes of a text, without its spans. Each has a digit or is a path, so most sentences need not be searched."""
-    return Counter(SPANS_AND_CODES.findall(text)) - Counter(spans(text)) if _MAY_BE_CODE.search(text) else Counter()
+    if not _MAY_BE_CODE.search(text):
+        return Counter()
+    return Counter(span_pattern(codes=True).findall(text)) - Counter(spans(text))
 
 
 def mask_spans(
-    text: str, never: frozenset[int] = frozenset(), pattern: re.Pattern[str] = _SPAN
+    text: str, never: frozenset[int] = frozenset(), codes: bool = False
 ) -> tuple[str, list[tuple[str, str]]]:
     """(the text with a known word in the place of each span that stands for a word, [(the word, its span)]). A span
     inside of a word (`module.py$method`) is not replaced, nor are the spans whose numbers are in `never`.
@@ -268,7 +273,7 @@ def mask_spans(
     numbers = iter([number for number in MASK_WORDS["number"] if number not in text])
     out, done, pairs = "", 0, []
     places: dict[int, tuple[int, int]] = {}  # of each span with a word: where that is
-    for number, match in enumerate(pattern.finditer(text)):
+    for number, match in enumerate(span_pattern(codes=codes).finditer(text)):
         span = match.group()
         word = None
         if number in never or _is_part_of_a_word(text, *match.span()):
@@ -293,7 +298,7 @@ def mask_spans(
     }
     if not lost:
         return out, pairs
-    return mask_spans(text, never | lost, pattern) if len(never) < MAX_LOST_SPANS else (text, [])
+    return mask_spans(text, never | lost, codes) if len(never) < MAX_LOST_SPANS else (text, [])
 
 
 def _is_part_of_a_word(text: str, start: int, end: int) -> bool:
@@ -335,14 +340,14 @@ def lost_or_added(src: str, translation: str) -> list[str]:
 _MIRRORED = str.maketrans("◀◁◂◃◄◅⬅◐◖", "▶▷▸▹►▻➡◑◗")
 
 
-def without_spans(text: str, pattern: re.Pattern[str] = _SPAN) -> tuple[str, list[Removed]]:
+def without_spans(text: str) -> tuple[str, list[Removed]]:
     """(the text without its spans, what was taken out, from left to right).
 
     >>> without_spans("Click {name}.")
     ('Click.', [Removed(span='{name}', offset=5, before=' ', after='.')])
     """
     left, removed, done = "", [], 0
-    for match in pattern.finditer(text) if pattern is not _SPAN or _MAY_BEGIN.search(text) else ():
+    for match in span_pattern(codes=False).finditer(text) if _MAY_BEGIN.search(text) else ():
         left += text[done : match.start()]
         done = match.end()
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
@@ -438,7 +443,7 @@ def in_place_of(word: str, span: str, text: str) -> str:
 
 def _grows(span: str, right: str) -> bool:
     """True for a URL that would take in some of what follows it."""
-    match = _URL_HERE.match(span + right[:1]) if right else None
+    match = _url_here().match(span + right[:1]) if right else None
     return match is not None and match.end() > len(span)
 
 
@@ -456,6 +461,11 @@ def _parting(links: np.ndarray, number: int) -> int:
     return int(len(scores) - 1 - scores[::-1].argmax())  # the last one of equals: behind a word that has no link
 
 
+@functools.cache
+def _url_here() -> re.Pattern[str]:
+    return re.compile(_URL)
+
+
 def _apart(neighbour: str, in_source: str, leaning: str, span: str) -> bool:
     """True if a space belongs between a span and its neighbour in the translation, a letter or nothing.
 
@@ -465,4 +475,4 @@ def _apart(neighbour: str, in_source: str, leaning: str, span: str) -> bool:
         return False
     if in_source in _NOTHING:
         return True
-    return is_letter(neighbour) and (not is_letter(in_source) or _URL_HERE.match(span) is not None)
+    return is_letter(neighbour) and (not is_letter(in_source) or _url_here().match(span) is not None)

@@ -62,9 +62,9 @@ class TrainingConfig:
     one for each shape of a batch, so for language models and images, whose batches have few; `auto`: layers on an
     NVIDIA GPU. Recurrent models are left as they are."""
     backend: Literal["auto", "kernels", "textbook"] = "auto"
-    """`auto`: fast twins of layers and losses, those for this processor among them; `kernels`: in float32 too those in
-    C, as in bfloat16, where the processor has AVX2: faster, with other random numbers for dropout; `textbook`: all as
-    it is written in `nn/`, `models/` and `training/loss.py`, slower, to step through with a debugger."""
+    """`auto`: fast twins of layers and losses, those for this processor too; `kernels`: in float32 too those in C (with
+    AVX2), faster, with other random numbers for dropout; `textbook`: all as in `nn/`, `models/` and `loss.py`, slower,
+    to step through with a debugger."""
     not_finite: NonFiniteConfig = Field(
         default_factory=AbortConfig
     )  #: Reaction to a loss or gradient that is not finite.

@@ -21,6 +21,7 @@ from torch.profiler import record_function
 
 from dragoman.backends import c_library
 from dragoman.device import cpu_capabilities
+from dragoman.progress import say
 
 SOURCE = Path(__file__).with_name("kernels.c")
 LANES = 16
