@@ -1,6 +1,6 @@
 """The speed of translation engines on the same models, sentences and searches, in turn on one machine.
 
-    python benchmarks/translation.py [--shapes demo 7.6M 60M] [--beams 1 5] [--threads 1 2] [--passes 3] [--results FILE]
+    python benchmarks/translation.py [--shapes demo 7.6M 60M] [--beams 1 5] [--threads 1 2] [--passes 3]
     python benchmarks/translation.py --run RUN --src test.de [--ref test.en] ...
     python benchmarks/translation.py --passes 0 --results FILE          # the tables of passes of other days
     python benchmarks/translation.py --profile [--shapes demo] ...      # microseconds of a step of the search, by part
@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 
 from peers.untouched import ENVIRONMENT
+from translation_engines import ENGINES, NAMES, OWN_RULE, SHAPES, Cell, Loaded, NotThere, model_folder, seconds
 
 from dragoman.device import cpu_capabilities
 from dragoman.errors import DragomanError
 from dragoman.text.lines import read_lines
-from translation_engines import ENGINES, NAMES, OWN_RULE, SHAPES, Cell, Loaded, NotThere, model_folder
 
 OURS = "dragoman:float32"
 BASE = "ctranslate2"
@@ -47,6 +47,9 @@ DEFAULT = [
 ]  # fmt: skip
 WARM_UP = 256
 """Sentences that do not count: the memory of batches as large as any is there when the clock starts."""
+WARM_SECONDS = 2.0
+FEWEST = 32
+"""Of slow engines, for so long, and so many at least."""
 ALONE_SECONDS = 4.0
 """For so long sentences are translated one by one, at most."""
 FLAGS = {"avx2": "AVX2", "avx512_f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx_vnni": "AVX-VNNI",
@@ -73,13 +76,13 @@ def one_pass(order: dict[str, Any]) -> None:
     started = time.perf_counter()
     try:
         loaded = ENGINES[cell.engine](cell)
+        row = {"load_seconds": time.perf_counter() - started, "versions": loaded.versions}
+        row |= timed(loaded, sentences, order["alone"], order["most_seconds"])
     except ImportError as error:
         row = {"not_there": f"not installed: pip install {error.name}"}
     except (NotThere, DragomanError) as error:
         row = {"not_there": " ".join(str(error).split())}
     else:
-        row = {"load_seconds": time.perf_counter() - started, "versions": loaded.versions}
-        row |= timed(loaded, sentences, order["alone"], order["most_seconds"])
         if order["references"]:
             row["bleu"] = bleu(row["translations"], order["references"], order["tokenize"])
         row["translations"] = [zlib.crc32(line.encode()) for line in row["translations"]]
@@ -88,13 +91,14 @@ def one_pass(order: dict[str, Any]) -> None:
 
 def timed(loaded: Loaded, sentences: Sequence[str], alone: int, most_seconds: float) -> dict[str, Any]:
     """Seconds of all sentences in one call (of the first ones, where all would take too long), and of single ones."""
-    warm = sentences[:WARM_UP]
-    loaded.many(warm[:BATCHED])
-    started = time.perf_counter()
+    warm = sentences[:FEWEST]
     loaded.many(warm)
-    rate = len(warm) / (time.perf_counter() - started)
+    rate = len(warm) / seconds(lambda: loaded.many(warm))
+    warm = sentences[: max(FEWEST, min(WARM_UP, int(rate * WARM_SECONDS)))]
+    loaded.tune(warm)
+    rate = len(warm) / seconds(lambda: loaded.many(warm))
     if len(sentences) > rate * most_seconds:
-        sentences = sentences[: max(BATCHED, int(rate * most_seconds))]
+        sentences = sentences[: max(FEWEST, int(rate * most_seconds))]
     wall, cpu = time.perf_counter(), cpu_seconds(loaded)
     translations = loaded.many(sentences)
     wall, cpu = time.perf_counter() - wall, cpu_seconds(loaded) - cpu
@@ -102,19 +106,13 @@ def timed(loaded: Loaded, sentences: Sequence[str], alone: int, most_seconds: fl
         loaded.alone(sentence)
     times, until = [], time.perf_counter() + ALONE_SECONDS
     for sentence in sentences[:alone]:
-        started = time.perf_counter()
-        loaded.alone(sentence)
-        times.append(time.perf_counter() - started)
+        times.append(seconds(lambda sentence=sentence: loaded.alone(sentence)))  # type: ignore[misc]
         if time.perf_counter() > until:
             break
     return {
         "sentences": len(translations), "seconds": wall, "cpu_seconds": cpu, "translations": translations,
-        "alone": len(times), "alone_ms": 1000 * statistics.median(times),
+        **loaded.batches, "alone": len(times), "alone_ms": 1000 * statistics.median(times),
     }  # fmt: skip
-
-
-BATCHED = 64
-"""The fewest sentences that are timed in one call."""
 
 
 def cpu_seconds(loaded: Loaded) -> float:
@@ -143,17 +141,17 @@ def measure(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) ->
         for cell in map(cell_of, options.engines)
         if not cell.rule or (beam > 1 and not forced)  # where nothing ends before its length rules are one
     ]
-    missing: set[tuple[Any, ...]] = set()
+    missing: set[Cell] = set()
     done, clock = 0, time.perf_counter()
     about = {"machine": machine(), "commit": commit(), "date": str(datetime.date.today()), "imitated": options.imitate}
     for number in range(options.passes):
         for name, cell in cells:
             done += 1
-            if (name, cell.engine, cell.precision, cell.rule) in missing:
+            if cell in missing:
                 continue
             row = child(options, cell)
             if "not_there" in row:
-                missing.add((name, cell.engine, cell.precision, cell.rule))
+                missing.add(cell)
             row = {**about, **asdict(cell), "model": name, **row}
             left = (time.perf_counter() - clock) / done * (len(cells) * options.passes - done) / 60
             print(f"pass {number + 1}: {shown(row)}; {left:.0f} min left", file=sys.stderr, flush=True)
@@ -241,7 +239,9 @@ def table(rows: Sequence[dict[str, Any]], what: str) -> Iterator[str]:
     yield f"\n| engine | precision | beam is done | {' | '.join([*heads, *scored])} |"
     yield "|---" * (3 + len(heads) + len(scored)) + "|"
     for engine, precision, rule in dict.fromkeys((row["engine"], row["precision"], row["rule"]) for row in rows):
-        mine = [row for row in timed_rows if (row["engine"], row["precision"], row["rule"]) == (engine, precision, rule)]
+        mine = [
+            row for row in timed_rows if (row["engine"], row["precision"], row["rule"]) == (engine, precision, rule)
+        ]
         head = f"| {NAMES[engine]} | {precision} | {rule or OWN_RULE[engine]} |"
         if not mine:
             why = next(row["not_there"] for row in rows if (row["engine"], row["precision"]) == (engine, precision))
@@ -262,9 +262,8 @@ def speed(rows: Sequence[dict[str, Any]], mine: Sequence[dict[str, Any]], column
     base = passes(exact, column, what)
     other = "" if base else passes([row for row in rows if row["engine"] == BASE], column, what)
     ratio = f" {best / max(base):.2f}x" if base else (f" [{best / max(other):.2f}x]" if other else "")
-    part = "".join({f" of {row['sentences']}" for row in mine if row["sentences"] < row["lines"]}) if False else ""
     if what == "many":
-        return f"{best:,.0f} ({median:,.0f}){ratio}{part}"
+        return f"{best:,.0f} ({median:,.0f}){ratio}"
     return f"{1000 / best:.2f} ({1000 / median:.2f}){ratio}"
 
 

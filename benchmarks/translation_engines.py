@@ -10,18 +10,20 @@ import json
 import os
 import random
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from dragoman import config, export
 from dragoman.export import marian as marian_export
+from dragoman.export import marian_weights
 from dragoman.inference.loading import build_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.models.transformer import TransformerConfig
+from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.new_run import write_run
 from dragoman.tasks.recipes import TranslationRecipe
@@ -31,8 +33,9 @@ from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.version import __version__
 
 PEERS = Path(__file__).parent / "peers"
-BATCH = 64
-"""Sentences of a peer's batch, sorted by length: among 16, 32, 64 and 128 the fastest, or within its noise."""
+BATCHES = (64, 16, 32, 128)
+"""Sentences of a batch, sorted by length, of those who are told: the first of them, or what is the fastest before the
+clock starts."""
 
 Translate = Callable[[Sequence[str]], list[str]]
 
@@ -81,11 +84,28 @@ class Loaded:
     versions: dict[str, str]
     one: Callable[[str], str] | None = None
     """A sentence alone, where that is not a call for many of them."""
+    batches: dict[str, int] = field(default_factory=dict)
+    """A setting of the engine's batches by its name, which `tune` changes."""
     elsewhere: list[float] = field(default_factory=list)
     """Processor seconds of another process, so far."""
 
     def alone(self, sentence: str) -> str:
         return self.one(sentence) if self.one else self.many([sentence])[0]
+
+    def tune(self, sentences: Sequence[str]) -> None:
+        """Let the engine have the batches that are the fastest for these sentences."""
+        for name in self.batches:
+            times = {}
+            for size in [size for size in BATCHES if size <= max(len(sentences), BATCHES[0])]:
+                self.batches[name] = size
+                times[size] = seconds(lambda: self.many(sentences))
+            self.batches[name] = min(times, key=lambda size: times[size])
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 class NotThere(Exception):
@@ -135,7 +155,9 @@ class Shape:
             # The last of the tokens may be a </s>, which these weights never write.
             "decoding": {"min_length": self.tokens - 1, "max_length_ratio": 0.0, "max_length_extra": self.tokens},
         }
-        write_run(folder, config.parse(TranslationRecipe, recipe), checkpoint.weights(model), "random", "translation.py")
+        write_run(
+            folder, config.parse(TranslationRecipe, recipe), checkpoint.weights(model), "random", "translation.py"
+        )
         save_tokenizers(tokenizers, folder / "tokenizer")
 
 
@@ -204,7 +226,7 @@ def engine(cell: Cell) -> Loaded:
 
 
 def ctranslate2(cell: Cell) -> Loaded:
-    """Many sentences: a worker of one thread each, sorted batches. One: all threads inside of its products."""
+    """Many sentences: workers of one thread each, sorted batches. One: all threads inside of its products, or one."""
     import ctranslate2
 
     if cell.precision not in ctranslate2.get_supported_compute_types("cpu"):
@@ -215,28 +237,35 @@ def ctranslate2(cell: Cell) -> Loaded:
     tokenizers, decoding, folder = translator.tokenizers, translator.decoding, str(cell.exported("ctranslate2"))
     kind = {"compute_type": cell.precision}
     workers = ctranslate2.Translator(folder, inter_threads=cell.threads, intra_threads=1, **kind)
-    single = workers
-    if cell.threads > 1:
-        single = ctranslate2.Translator(folder, inter_threads=1, intra_threads=cell.threads, **kind)
+    singles = [ctranslate2.Translator(folder, inter_threads=1, intra_threads=cell.threads, **kind), workers]
     ids = {piece: i for i, piece in enumerate(pieces_of(tokenizers.tgt))}
     source_pieces = pieces_of(tokenizers.src)
     search: dict[str, Any] = {
-        "beam_size": cell.beam, "max_batch_size": BATCH, "length_penalty": 1.0, "disable_unk": True,
+        "beam_size": cell.beam, "length_penalty": 1.0, "disable_unk": True,
         "min_decoding_length": cell.forced,
     }  # fmt: skip
+
+    batches = {"max_batch_size": BATCHES[0]}
 
     def translate(runtime: Any, sentences: Sequence[str]) -> list[str]:
         encoded = [tokenizers.src.encode(sentence) for sentence in sentences]
         longest = int(decoding.max_length_ratio * (1 + max(map(len, encoded))) + decoding.max_length_extra)
         given = [[source_pieces[i] for i in row] for row in encoded]
-        results = runtime.translate_batch(given, max_decoding_length=longest, **search)
+        results = runtime.translate_batch(given, max_decoding_length=longest, **batches, **search)
         return [tokenizers.tgt.decode([ids[piece] for piece in item.hypotheses[0]]) for item in results]
 
-    return Loaded(
-        lambda sentences: translate(workers, sentences),
-        {"CTranslate2": ctranslate2.__version__},
-        lambda sentence: translate(single, [sentence])[0],
-    )
+    def alone(sentence: str) -> str:
+        """The first sentence tells which way is the faster one: threads that wait for each other may be slow."""
+        if len(singles) > 1:
+            times = [
+                seconds(lambda runtime=runtime: [translate(runtime, [sentence]) for _ in range(5)])
+                for runtime in singles
+            ]  # type: ignore[misc]
+            singles[:] = [singles[times.index(min(times))]]
+        return translate(singles[0], [sentence])[0]
+
+    versions = {"CTranslate2": ctranslate2.__version__}
+    return Loaded(lambda sentences: translate(workers, sentences), versions, alone, batches)
 
 
 def huggingface(cell: Cell) -> Loaded:
@@ -253,6 +282,7 @@ def huggingface(cell: Cell) -> Loaded:
     tokenizers, decoding = translator.tokenizers, translator.decoding
     folder, dtype = cell.exported("huggingface"), dtypes[cell.precision]
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype).eval()
+    batches = {"batch": BATCHES[0]}
     least = {"min_new_tokens": cell.forced} if cell.forced else {}
 
     @torch.inference_mode()
@@ -260,8 +290,8 @@ def huggingface(cell: Cell) -> Loaded:
         encoded = [[*tokenizers.src.encode(sentence), EOS_ID] for sentence in sentences]
         order = sorted(range(len(encoded)), key=lambda row: -len(encoded[row]))
         results = [""] * len(encoded)
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
+        for start in range(0, len(order), batches["batch"]):
+            rows = order[start : start + batches["batch"]]
             src = torch.nn.utils.rnn.pad_sequence(
                 [torch.tensor(encoded[row]) for row in rows], batch_first=True, padding_value=PAD_ID
             )
@@ -283,12 +313,13 @@ def huggingface(cell: Cell) -> Loaded:
         return results
 
     versions = {"transformers": transformers.__version__, "PyTorch": torch.__version__}
-    return Loaded(translate, versions)
+    return Loaded(translate, versions, batches=batches)
 
 
 def marian(cell: Cell) -> Loaded:
     """Marian in a process of its own, of the Python that DRAGOMAN_MARIAN names: its vocabularies cut and join.
 
+    A `transformer-new` translates wrongly what stands beside a longer sentence: it gets those of one width at a time.
     In int8 it packs the matrices when it has loaded the model. Its search has no least length: in a model that never
     ends, the longest one, a multiple of the source's, is as good.
     """
@@ -307,11 +338,11 @@ def marian(cell: Cell) -> Loaded:
         [python, str(PEERS / "translate_marian.py"), *settings],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    elsewhere = [0.0]
+    elsewhere, batches = [0.0], {"mini-batch": BATCHES[0]}
 
     def answer(sentences: Sequence[str]) -> Any:
         try:
-            print(json.dumps(sentences), file=process.stdin, flush=True)
+            print(json.dumps({"sentences": sentences, **batches}), file=process.stdin, flush=True)
             assert process.stdout is not None
             if line := process.stdout.readline():
                 return json.loads(line)
@@ -320,15 +351,26 @@ def marian(cell: Cell) -> Loaded:
         errors = process.communicate()[1].strip().splitlines()
         if any("No module named" in line for line in errors):
             raise NotThere("not installed: pip install pymarian, and name its Python in DRAGOMAN_MARIAN")
-        raise RuntimeError(f"Marian ended with {process.returncode}: {errors[-1:]}")
+        raise NotThere(f"Marian ended with {process.returncode} {' '.join(errors[-1:])}".strip())
 
-    def translate(sentences: Sequence[str]) -> list[str]:
+    def together(sentences: Sequence[str]) -> list[str]:
         reply = answer(sentences)
         elsewhere[0] += reply["cpu_seconds"]
         translations: list[str] = reply["translations"]
         return translations
 
-    return Loaded(translate, {"pymarian": answer([])["version"]}, elsewhere=elsewhere)
+    def by_width(sentences: Sequence[str]) -> list[str]:
+        results = [""] * len(sentences)
+        for rows in marian_export.by_width([len(tokenizer.encode(sentence)) for sentence in sentences]):
+            for row, translation in zip(rows, together([sentences[row] for row in rows]), strict=True):
+                results[row] = translation
+        return results
+
+    tokenizer = translator.tokenizers.src
+    is_new = not cell.forced and marian_weights.kind_of(cast(Transformer, translator.model)) == marian_weights.NEW
+    translate = by_width if is_new else together
+
+    return Loaded(translate, {"pymarian": answer([])["version"]}, batches=batches, elsewhere=elsewhere)
 
 
 ENGINES: dict[str, Callable[[Cell], Loaded]] = {
