@@ -238,7 +238,9 @@ def table(rows: Sequence[dict[str, Any]], what: str) -> Iterator[str]:
     yield many if what == "many" else single
     yield f"\n| engine | precision | beam is done | {' | '.join([*heads, *scored])} |"
     yield "|---" * (3 + len(heads) + len(scored)) + "|"
-    for engine, precision, rule in dict.fromkeys((row["engine"], row["precision"], row["rule"]) for row in rows):
+    for engine, precision, rule in sorted(
+        dict.fromkeys((row["engine"], row["precision"], row["rule"]) for row in rows), key=order
+    ):
         mine = [
             row for row in timed_rows if (row["engine"], row["precision"], row["rule"]) == (engine, precision, rule)
         ]
@@ -252,16 +254,22 @@ def table(rows: Sequence[dict[str, Any]], what: str) -> Iterator[str]:
         yield f"{head} {' | '.join(cells)} |"
 
 
+def order(kind: tuple[str, str, str]) -> tuple[int, tuple[str, str, str]]:
+    """Engines in the order of DEFAULT, others behind."""
+    text = ":".join(kind).rstrip(":")
+    return DEFAULT.index(text) if text in DEFAULT else len(DEFAULT), kind
+
+
 def speed(rows: Sequence[dict[str, Any]], mine: Sequence[dict[str, Any]], column: tuple[int, int], what: str) -> str:
     """The best of the passes, the median of them, and times the base's."""
     own = passes(mine, column, what)
     if not own:
         return ""
     best, median = max(own), statistics.median(own)
-    exact = [row for row in rows if row["engine"] == BASE and row["precision"] == mine[0]["precision"]]
-    base = passes(exact, column, what)
-    other = "" if base else passes([row for row in rows if row["engine"] == BASE], column, what)
-    ratio = f" {best / max(base):.2f}x" if base else (f" [{best / max(other):.2f}x]" if other else "")
+    same = [row for row in rows if row["engine"] == BASE]
+    base = passes([row for row in same if row["precision"] == mine[0]["precision"]], column, what)
+    other = passes([row for row in same if row["precision"] == "float32"], column, what)
+    ratio = f" {best / max(base):.2f}x" if base else f" [{best / max(other):.2f}x]" if other else ""
     if what == "many":
         return f"{best:,.0f} ({median:,.0f}){ratio}"
     return f"{1000 / best:.2f} ({1000 / median:.2f}){ratio}"
@@ -276,15 +284,16 @@ def passes(rows: Sequence[dict[str, Any]], column: tuple[int, int], what: str) -
 def scores(
     rows: Sequence[dict[str, Any]], mine: Sequence[dict[str, Any]], columns: Sequence[tuple[int, int]], kind: str
 ) -> str:
-    """For each beam: BLEU, or how many translations are not those of ours in float32."""
+    """For each beam: BLEU, or how many translations are not those of ours in float32, of the same rule where it is."""
     cells = []
     for beam in dict.fromkeys(beam for beam, _ in columns):
         own = [row for row in mine if row["beam"] == beam]
         if kind == "BLEU":
             cells.append("".join(f"{value:.2f}" for value in [row.get("bleu") for row in own][:1] if value is not None))
             continue
-        ours = [row for row in rows if row["engine"] == "dragoman" and row["beam"] == beam and not row["rule"]]
-        ours = [row for row in ours if row["precision"] == "float32"]
+        ours = [row for row in rows if (row["engine"], row["precision"], row["beam"]) == ("dragoman", "float32", beam)]
+        rule = mine[0]["rule"] or OWN_RULE[mine[0]["engine"]]
+        ours.sort(key=lambda row: (row["rule"] != rule, row["rule"]))
         if own and ours:
             pairs = list(zip(own[0]["translations"], ours[0]["translations"], strict=False))
             cells.append(f"{sum(one != other for one, other in pairs):,} of {len(pairs):,}")
