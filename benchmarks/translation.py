@@ -158,18 +158,42 @@ def measure(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) ->
             yield row
 
 
+def profiles(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) -> None:
+    """Print where a step of our search spends its time, for each model and beam."""
+    print(f"{machine()}; commit {commit()}, {datetime.date.today()}")
+    for folder, forced in models.values():
+        for beam in options.beams:
+            cell = Cell(str(folder), "dragoman", "float32", "", beam, 1, forced)
+            order = {"cell": asdict(cell), "sentences": sentences_of(options, cell), "least": options.profile}
+            script = Path(__file__).with_name("translation_profile.py")
+            subprocess.run(
+                [sys.executable, script],
+                input=json.dumps(order),
+                text=True,
+                env=environment_of(options, cell),
+                check=True,
+            )
+
+
+def sentences_of(options: argparse.Namespace, cell: Cell) -> list[str]:
+    if cell.forced:
+        return SHAPES[Path(cell.model).name].sentences(options.lines)
+    return list(read_lines(options.src))[: options.lines]
+
+
+def environment_of(options: argparse.Namespace, cell: Cell) -> dict[str, str]:
+    return {**ENVIRONMENT, **IMITATED.get(options.imitate, {}), "OMP_NUM_THREADS": str(cell.threads)}
+
+
 def child(options: argparse.Namespace, cell: Cell) -> dict[str, Any]:
+    references = list(read_lines(options.ref))[: options.lines] if options.ref and not cell.forced else []
     order = {
-        "cell": asdict(cell), "alone": options.alone, "most_seconds": options.most_seconds,
-        "sentences": list(read_lines(options.src))[: options.lines] if options.src and not cell.forced
-        else SHAPES[Path(cell.model).name].sentences(options.lines),
-        "references": list(read_lines(options.ref))[: options.lines] if options.ref and not cell.forced else [],
-        "tokenize": options.tokenize,
+        "cell": asdict(cell), "sentences": sentences_of(options, cell), "references": references,
+        "tokenize": options.tokenize, "alone": options.alone, "most_seconds": options.most_seconds,
     }  # fmt: skip
-    environment = {**ENVIRONMENT, **IMITATED.get(options.imitate, {}), "OMP_NUM_THREADS": str(cell.threads)}
     done = subprocess.run(
-        [sys.executable, __file__, "--one-pass"], input=json.dumps(order), text=True, env=environment,
-        stdout=subprocess.PIPE, check=False,
+        [sys.executable, __file__, "--one-pass"], input=json.dumps(order), text=True,
+        env=environment_of(options, cell), stdout=subprocess.PIPE, check=False,
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"{cell}: ended with {done.returncode}")
@@ -317,7 +341,10 @@ def main() -> None:
     parser.add_argument("--imitate", choices=IMITATED, default="", help="an older processor")
     parser.add_argument("--folder", type=Path, help="where models and exports are kept; a temporary one")
     parser.add_argument("--results", type=Path, help="file of all passes, which are added to it")
-    parser.add_argument("--profile", action="store_true", help="where a step of the search spends its time")
+    parser.add_argument(
+        "--profile", nargs="?", type=float, const=5.0, metavar="SECONDS",
+        help="instead of speed: where a step of our search spends its time, looking for so long",
+    )  # fmt: skip
     parser.add_argument("--one-pass", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one_pass:
@@ -332,7 +359,10 @@ def main() -> None:
         models = {name: (model_folder(root, None, name), SHAPES[name].tokens) for name in shapes if options.passes}
         if options.run:
             models[options.run.name] = model_folder(root, options.run, ""), 0
-        run_all(options, models)
+        if options.profile is not None:
+            profiles(options, models)
+        else:
+            run_all(options, models)
 
 
 def run_all(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) -> None:
