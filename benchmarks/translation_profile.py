@@ -133,6 +133,7 @@ def by_pytorch(cell: Cell, sentences: Sequence[str], least: float) -> tuple[dict
 MATRICES = {
     "qkv": QKV, "cross_query": QUERY, "self_out": BEHIND, "cross_out": BEHIND, "cross_kv": READING, "expand": FORWARD,
     "gate": FORWARD, "contract": FORWARD, "output": OUTPUT,
+    "feed_forward": FORWARD,  # whose last call leaves no frame of its own
 }  # fmt: skip
 FUNCTIONS = {
     "attend_past": PAST, "attend_memory": SOURCE, "norm": NORMS, "norm_rows": NORMS, "embed": EMBEDDING,
@@ -238,7 +239,7 @@ def part_of(chain: Sequence[tuple[str, str]]) -> str:
         return READING
     if "linear" in names:
         for _, line in chain[names.index("linear") :]:
-            for matrix in re.findall(r"(?:->|\.)(\w+)\b", line):
+            for matrix in re.findall(r"\w+", line):
                 if matrix in MATRICES:
                     return MATRICES[matrix]
     return next((FUNCTIONS[name] for name in names if name in FUNCTIONS), BOOKS)
