@@ -1,308 +1,383 @@
-"""Sentences per second of translation engines on the same model, sentences and search, in turn on one machine.
+"""The speed of translation engines on the same models, sentences and searches, in turn on one machine.
 
-    python benchmarks/translation.py --run RUN --src test.en [--forced] [--beam-size 5] [--passes 3] ENGINE ...
+    python benchmarks/translation.py [--shapes demo 7.6M 60M] [--beams 1 5] [--threads 1 2] [--passes 3]
+    python benchmarks/translation.py --run RUN --src test.de [--ref test.en] ...
+    python benchmarks/translation.py --passes 0 --results FILE          # the tables of passes of other days
+    python benchmarks/translation.py --profile [--shapes demo] ...      # microseconds of a step of the search, by part
 
-ENGINE is NAME or NAME:PRECISION: `dragoman` (PyTorch; float32, bfloat16), `engine` (our `--engine ctranslate2`),
-`direct` (CTranslate2 called directly; float32, int8, ...), `exact` (the same, asked for all hypotheses that our search
-would have looked at, so that the output is ours), `huggingface` (transformers' `generate` on our export;
-float32, bfloat16), `marian` (pymarian of the Python that DRAGOMAN_MARIAN names, on our export; float32, int8). Each
-pass of each engine is a process of its own, the engines alternating; what is timed is text to text, after 256 sentences
-that do not count, without loading the model. What Dragoman sets in the environment for itself (`device.py`) holds for
-`dragoman` and `engine` alone.
+Without a run: random weights in three shapes, whose translations all have the same length. ENGINE is NAME:PRECISION or
+NAME:PRECISION:RULE, RULE being when a beam is done (`DecodingConfig.stopping`): `dragoman`; `pytorch`, the same without
+a C compiler; `engine` (our `--engine ctranslate2`); `ctranslate2` itself; `marian` (pymarian of the Python that
+DRAGOMAN_MARIAN names); `huggingface` (transformers' `generate`). What is not installed is a line of the table.
 
-`--forced`: not the run's model but random weights of the shape that other toolkits were measured with (3+3 layers,
-d_model 256, d_ff 1024, 4 heads), every translation of exactly 20 tokens. The tokenizer is the run's either way.
+What is fair, and how it goes wrong elsewhere, is in `translation.md`. Each pass of each engine is a process of its own,
+and the engines take turns; so what else happens on the machine hits all of them. The clock runs from text to text, the
+model loaded, after sentences that do not count. Passes are added to FILE, a line of JSON each.
 """
 
 import argparse
+import datetime
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from peers.untouched import ENVIRONMENT
+from translation_engines import ENGINES, NAMES, OWN_RULE, SHAPES, Cell, Loaded, NotThere, model_folder, seconds
 
-from dragoman import export
-from dragoman.backends.packed_linear import pack
-from dragoman.data.batch import WIDTH_MULTIPLE
-from dragoman.data.eval_batches import even_batches
-from dragoman.inference.loading import build_model
-from dragoman.inference.search_translator import SearchTranslator
-from dragoman.models.transformer import TransformerConfig
+from dragoman.device import cpu_capabilities
+from dragoman.errors import DragomanError
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 
-FORCED_TOKENS = 20
-SHAPE = TransformerConfig(d_model=256, d_ff=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3)
-HUGGINGFACE_BATCH = 64
-MARIAN = Path(__file__).parent / "peers" / "translate_marian.py"
+OURS = "dragoman:float32"
+BASE = "ctranslate2"
+DEFAULT = [
+    OURS, "dragoman:float32:full", "dragoman:bfloat16", "dragoman:bfloat16:full", "dragoman:int8", "dragoman:int8:full",
+    "ctranslate2:float32", "ctranslate2:bfloat16", "ctranslate2:int8", "marian:float32", "marian:int8",
+    "huggingface:float32", "huggingface:bfloat16",
+]  # fmt: skip
 WARM_UP = 256
 """Sentences that do not count: the memory of batches as large as any is there when the clock starts."""
+WARM_SECONDS = 2.0
+FEWEST = 32
+"""Of slow engines, for so long, and so many at least."""
+ALONE_SECONDS = 4.0
+"""For so long sentences are translated one by one, at most."""
+FLAGS = {"avx2": "AVX2", "avx512_f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "avx_vnni": "AVX-VNNI",
+         "avx512_bf16": "AVX-512 bf16", "amx_int8": "AMX int8", "amx_bf16": "AMX bf16"}  # fmt: skip
+IMITATED = {
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "CT2_FORCE_CPU_ISA": "AVX2", "INTGEMM_CPUID": "AVX2",
+        "CC": f"{os.environ.get('CC', 'cc')} -mno-avx512f -mno-avxvnni",
+    }
+}  # fmt: skip
+"""What an older processor is imitated by; a compiler's own option wins over -march=native."""
 
 
-def translator_of(options: argparse.Namespace, precision: str) -> SearchTranslator:
-    changes: dict[str, Any] = {"beam_size": options.beam_size}
-    if options.forced:
-        # As many steps as the others take: the last token may be a </s>, which random weights hardly ever write.
-        changes |= {"min_length": FORCED_TOKENS - 1, "max_length_ratio": 0.0, "max_length_extra": FORCED_TOKENS}
-    translator = SearchTranslator.load(options.run, precision=precision, **changes)  # type: ignore[arg-type]
-    if options.forced:
-        torch.manual_seed(1)
-        model = build_model(SHAPE, translator.tokenizers).eval()
-        # No special is ever among the best, as in a trained model: ours are banned from being written, with searches
-        # that go another way for it, and what the others do with them would not be the same work.
-        with torch.no_grad():
-            for module in (model.tgt_embedding.tokens.embedding, model.output):  # type: ignore[union-attr]
-                module.weight[: len(SPECIALS)] = 0.0  # type: ignore[index]
-        translator.model = model.to(next(translator.model.parameters()).dtype)
-        pack(translator.model)
-    return translator
+# -- one pass ------------------------------------------------------------------------------------------------------
 
 
-def dragoman(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-    return translator_of(options, precision).translate
-
-
-def engine(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-    translator = translator_of(options, "float32")
-    target = export.target("ctranslate2")
-    target.write(translator, folder, None if precision == "float32" else precision)
-    return target.load(folder, translator).translate
-
-
-def direct(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-    import ctranslate2
-
-    translator = translator_of(options, "float32")
-    export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
-    tokenizer = translator.tokenizers
-    search: dict[str, Any] = {"beam_size": options.beam_size, "max_batch_size": 64, "length_penalty": 1.0}
-    if options.forced:
-        search |= {"min_decoding_length": FORCED_TOKENS, "max_decoding_length": FORCED_TOKENS}
-
-    def translate(sentences: Sequence[str]) -> list[str]:
-        pieces = [tokenizer.src.pieces(tokenizer.src.encode(sentence)) for sentence in sentences]
-        found = runtime.translate_batch(pieces, **search)
-        return [tokenizer.tgt.decode([ids[piece] for piece in item.hypotheses[0]]) for item in found]
-
-    ids = {piece: i for i, piece in enumerate(tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size)))}
-    return translate
-
-
-def exact(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-    """CTranslate2's `translate_batch` on batches of one width, on to the longest length that is allowed: nothing that
-    it has not looked at can score better. What one would write by hand for our output."""
-    import ctranslate2
-
-    translator = translator_of(options, "float32")
-    export.target("ctranslate2").write(translator, folder, None if precision == "float32" else precision)
-    runtime = ctranslate2.Translator(str(folder), inter_threads=torch.get_num_threads(), intra_threads=1)
-    tokenizer, decoding = translator.tokenizers, translator.decoding
-    pieces_of = tokenizer.tgt.pieces(range(tokenizer.tgt.vocab_size))
-    ids = {piece: i for i, piece in enumerate(pieces_of)}
-    banned = [PAD_ID, BOS_ID, UNK_ID]
-
-    def best(answer: Any, limit: int) -> list[int]:
-        scored = [
-            (log_prob / decoding.length_penalty.divisor(len(pieces)), [ids[piece] for piece in pieces])
-            for pieces, log_prob in zip(answer.hypotheses, answer.scores, strict=True)
-            if len(pieces) <= limit
-        ]
-        if not scored:  # greedy search that went on beyond what this sentence may have
-            return [ids[piece] for piece in answer.hypotheses[0]][:limit]
-        ended = [item for item in scored if item[1][-1] == EOS_ID and not set(banned) & set(item[1])]
-        return max(ended or scored)[1]
-
-    def translate(sentences: Sequence[str]) -> list[str]:
-        encoded = [tokenizer.src.encode(sentence) for sentence in sentences]
-        limits = [int(decoding.max_length_ratio * (len(row) + 1) + decoding.max_length_extra) for row in encoded]
-        jobs = []
-        for rows in even_batches([len(row) for row in encoded], 1024, WIDTH_MULTIPLE):
-            longest = max(limits[row] for row in rows)
-            answers = runtime.translate_batch(
-                [tokenizer.src.pieces(encoded[row]) for row in rows],
-                asynchronous=True,
-                beam_size=decoding.beam_size,
-                num_hypotheses=decoding.beam_size * longest if decoding.beam_size > 1 else 1,
-                patience=longest,
-                length_penalty=1e-30,  # scores are bare log probabilities
-                end_token=[EOS_ID, *banned],
-                return_end_token=True,
-                max_input_length=0,
-                max_decoding_length=longest,
-                min_decoding_length=decoding.min_length,
-                return_scores=True,
-            )
-            jobs.append((rows, answers))
-        results = [""] * len(sentences)
-        for rows, answers in jobs:
-            for row, answer in zip(rows, answers, strict=True):
-                written = [i for i in best(answer.result(), limits[row]) if i != EOS_ID]
-                results[row] = tokenizer.tgt.decode(written)
-        return results
-
-    return translate
-
-
-def huggingface(options: argparse.Namespace, precision: str, folder: Path) -> Callable[[Sequence[str]], list[str]]:
-    from transformers import AutoModelForSeq2SeqLM
-
-    translator = translator_of(options, "float32")
-    export.target("huggingface").write(translator, folder, None)
-    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=dtype).eval()
-    tokenizer = translator.tokenizers
-    lengths = {"min_new_tokens": FORCED_TOKENS, "max_new_tokens": FORCED_TOKENS} if options.forced else {}
-
-    @torch.inference_mode()
-    def translate(sentences: Sequence[str]) -> list[str]:
-        encoded = [[*tokenizer.src.encode(sentence), EOS_ID] for sentence in sentences]
-        order = sorted(range(len(encoded)), key=lambda row: -len(encoded[row]))
-        results = [""] * len(encoded)
-        for start in range(0, len(order), HUGGINGFACE_BATCH):
-            rows = order[start : start + HUGGINGFACE_BATCH]
-            src = torch.nn.utils.rnn.pad_sequence(
-                [torch.tensor(encoded[row]) for row in rows], batch_first=True, padding_value=PAD_ID
-            )
-            found = model.generate(
-                input_ids=src,
-                attention_mask=(src != PAD_ID).long(),
-                num_beams=options.beam_size,
-                do_sample=False,
-                decoder_start_token_id=BOS_ID,
-                eos_token_id=EOS_ID,
-                pad_token_id=PAD_ID,
-                length_penalty=1.0,
-                **(lengths or {"max_new_tokens": 2 * src.size(1) + 20}),
-            )
-            for row, ids in zip(rows, found.tolist(), strict=True):
-                results[row] = tokenizer.tgt.decode([i for i in ids if i not in (PAD_ID, BOS_ID, EOS_ID)])
-        return results
-
-    return translate
-
-
-class Marian:
-    """Marian in a process of its own, text to text there as well: its vocabularies cut and join."""
-
-    def __init__(self, options: argparse.Namespace, precision: str, folder: Path) -> None:
-        """In int8 Marian packs the matrices when it has loaded the model."""
-        from dragoman.export import marian as target
-
-        if options.forced:
-            raise SystemExit("marian: its own search has no least length, so --forced is not for it")
-        translator = translator_of(options, "float32")
-        translator = translator.with_decoding(**vars(target.nearest(translator.decoding)))
-        target.write(translator, folder)
-        python, _, _, *settings = target.command(folder, translator.decoding, torch.get_num_threads())
-        settings += ["--skip-cost"] if options.beam_size == 1 else []
-        settings += ["--optimize", "true", "--gemm-type", "packed8"] if precision == "int8" else []
-        command = [python, str(MARIAN), *settings]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.cpu_seconds = 0.0
-
-    def __call__(self, sentences: Sequence[str]) -> list[str]:
-        print(json.dumps(sentences), file=self.process.stdin, flush=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.process.args}: ended with {self.process.wait()}")
-        answer = json.loads(line)
-        self.cpu_seconds += answer["cpu_seconds"]
-        translations: list[str] = answer["translations"]
-        return translations
-
-
-def cpu_seconds(translate: Callable[[Sequence[str]], list[str]]) -> float:
-    """The processor time of this process, and of the one in which an engine translates."""
-    return time.process_time() + getattr(translate, "cpu_seconds", 0.0)
-
-
-@contextmanager
-def loaded(options: argparse.Namespace) -> Iterator[tuple[Callable[[Sequence[str]], list[str]], list[str]]]:
-    """The first of the engines, warm, and the sentences."""
-    name, _, precision = options.engines[0].partition(":")
-    if name not in ("dragoman", "engine"):  # the limits are read when the first product is computed
+def one_pass(order: dict[str, Any]) -> None:
+    """Load one engine and time it; a line of JSON."""
+    cell, sentences = Cell(**order["cell"]), order["sentences"]
+    if cell.engine not in ("dragoman", "pytorch", "engine"):  # limits that are read when the first product is computed
         os.environ.clear()
         os.environ.update(ENVIRONMENT)
-    sentences = list(read_lines(options.src))
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "export"
-        target.mkdir()
-        translate = ENGINES[name](options, precision or "float32", target)
-        translate(sentences[:WARM_UP])
-        yield translate, sentences
+    started = time.perf_counter()
+    try:
+        loaded = ENGINES[cell.engine](cell)
+        row = {"load_seconds": time.perf_counter() - started, "versions": loaded.versions}
+        row |= timed(loaded, sentences, order["alone"], order["most_seconds"])
+    except ImportError as error:
+        row = {"not_there": f"not installed: pip install {error.name}"}
+    except (NotThere, DragomanError) as error:
+        row = {"not_there": " ".join(str(error).split())}
+    else:
+        if order["references"]:
+            row["bleu"] = bleu(row["translations"], order["references"], order["tokenize"])
+        row["translations"] = [zlib.crc32(line.encode()) for line in row["translations"]]
+    print(json.dumps(row))
 
 
-def one_pass(options: argparse.Namespace) -> None:
-    """Time one engine; a line of JSON."""
-    with loaded(options) as (translate, sentences):
-        wall, cpu = time.perf_counter(), cpu_seconds(translate)
-        found = translate(sentences)
-        wall, cpu = time.perf_counter() - wall, cpu_seconds(translate) - cpu
-    print(json.dumps({"sentences": len(found), "seconds": wall, "cpu_seconds": cpu, "text": found}))
+def timed(loaded: Loaded, sentences: Sequence[str], alone: int, most_seconds: float) -> dict[str, Any]:
+    """Seconds of all sentences in one call (of the first ones, where all would take too long), and of single ones."""
+    warm = sentences[:FEWEST]
+    loaded.many(warm)
+    rate = len(warm) / seconds(lambda: loaded.many(warm))
+    warm = sentences[: max(FEWEST, min(WARM_UP, int(rate * WARM_SECONDS)))]
+    loaded.tune(warm)
+    rate = len(warm) / seconds(lambda: loaded.many(warm))
+    if len(sentences) > rate * most_seconds:
+        sentences = sentences[: max(FEWEST, int(rate * most_seconds))]
+    wall, cpu = time.perf_counter(), cpu_seconds(loaded)
+    translations = loaded.many(sentences)
+    wall, cpu = time.perf_counter() - wall, cpu_seconds(loaded) - cpu
+    for sentence in warm[:3]:
+        loaded.alone(sentence)
+    times, until = [], time.perf_counter() + ALONE_SECONDS
+    for sentence in sentences[:alone]:
+        times.append(seconds(lambda sentence=sentence: loaded.alone(sentence)))  # type: ignore[misc]
+        if time.perf_counter() > until:
+            break
+    return {
+        "sentences": len(translations), "seconds": wall, "cpu_seconds": cpu, "translations": translations,
+        **loaded.batches, "alone": len(times), "alone_ms": 1000 * statistics.median(times),
+    }  # fmt: skip
+
+
+def cpu_seconds(loaded: Loaded) -> float:
+    """The processor time of this process, and of the one in which an engine translates."""
+    return time.process_time() + sum(loaded.elsewhere)
+
+
+def bleu(translations: Sequence[str], references: Sequence[str], tokenize: str) -> float | None:
+    import sacrebleu
+
+    if len(translations) < len(references):
+        return None
+    return sacrebleu.BLEU(tokenize=tokenize, force=True).corpus_score(translations, [references]).score
+
+
+# -- all passes ----------------------------------------------------------------------------------------------------
+
+
+def measure(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) -> Iterator[dict[str, Any]]:
+    """A row for each pass; who is not there is asked once."""
+    cells = [
+        (name, replace(cell, beam=beam, threads=threads, model=str(folder), forced=forced))
+        for name, (folder, forced) in models.items()
+        for beam in options.beams
+        for threads in options.threads
+        for cell in map(cell_of, options.engines)
+        if not cell.rule or (beam > 1 and not forced)  # where nothing ends before its length rules are one
+    ]
+    missing: set[Cell] = set()
+    done, clock = 0, time.perf_counter()
+    about = {"machine": machine(), "commit": commit(), "date": str(datetime.date.today()), "imitated": options.imitate}
+    for number in range(options.passes):
+        for name, cell in cells:
+            done += 1
+            if cell in missing:
+                continue
+            row = child(options, cell)
+            if "not_there" in row:
+                missing.add(cell)
+            row = {**about, **asdict(cell), "model": name, **row}
+            left = (time.perf_counter() - clock) / done * (len(cells) * options.passes - done) / 60
+            print(f"pass {number + 1}: {shown(row)}; {left:.0f} min left", file=sys.stderr, flush=True)
+            yield row
+
+
+def profiles(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) -> None:
+    """Print where a step of our search spends its time, for each model and beam."""
+    print(f"{machine()}; commit {commit()}, {datetime.date.today()}")
+    for folder, forced in models.values():
+        for beam in options.beams:
+            cell = Cell(str(folder), "dragoman", "float32", "", beam, 1, forced)
+            order = {"cell": asdict(cell), "sentences": sentences_of(options, cell), "least": options.profile}
+            script = Path(__file__).with_name("translation_profile.py")
+            subprocess.run(
+                [sys.executable, script],
+                input=json.dumps(order),
+                text=True,
+                env=environment_of(options, cell),
+                check=True,
+            )
+
+
+def sentences_of(options: argparse.Namespace, cell: Cell) -> list[str]:
+    if cell.forced:
+        return SHAPES[Path(cell.model).name].sentences(options.lines)
+    return list(read_lines(options.src))[: options.lines]
+
+
+def environment_of(options: argparse.Namespace, cell: Cell) -> dict[str, str]:
+    return {**ENVIRONMENT, **IMITATED.get(options.imitate, {}), "OMP_NUM_THREADS": str(cell.threads)}
+
+
+def child(options: argparse.Namespace, cell: Cell) -> dict[str, Any]:
+    references = list(read_lines(options.ref))[: options.lines] if options.ref and not cell.forced else []
+    order = {
+        "cell": asdict(cell), "sentences": sentences_of(options, cell), "references": references,
+        "tokenize": options.tokenize, "alone": options.alone, "most_seconds": options.most_seconds,
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, __file__, "--one-pass"], input=json.dumps(order), text=True,
+        env=environment_of(options, cell), stdout=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{cell}: ended with {done.returncode}")
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def cell_of(text: str) -> Cell:
+    name, precision, rule = (*text.split(":"), "", "")[:3]
+    if name not in ENGINES:
+        raise SystemExit(f"{text}: no such engine; there are {', '.join(ENGINES)}")
+    return Cell("", name, precision or "float32", rule, 0, 0)
+
+
+def shown(row: dict[str, Any]) -> str:
+    kind = f"{row['model']} {row['engine']}:{row['precision']}{':' * bool(row['rule'])}{row['rule']}"
+    if "not_there" in row:
+        return f"{kind}: {row['not_there']}"
+    rate = row["sentences"] / row["seconds"]
+    return f"{kind} beam {row['beam']} threads {row['threads']}: {rate:,.0f}/s, one in {row['alone_ms']:.1f} ms"
+
+
+def machine() -> str:
+    """The processor, what of it matters here, and the system."""
+    known = cpu_capabilities()
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    fields = dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
+    name = fields.get("model name") or known.get("cpu_name") or platform.processor() or platform.machine()
+    family = f", family {fields['cpu family']} model {fields['model']}" if "cpu family" in fields else ""
+    flags = [text for flag, text in FLAGS.items() if known.get(flag)]
+    system = f"{platform.system()}, Python {platform.python_version()}"
+    return f"{name}{family}, {os.cpu_count()} cores, {', '.join(flags) or 'no vector instructions known'}, {system}"
+
+
+def commit() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude", "*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "no commit"
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def tables(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """For each machine and model: sentences a second of many in one call, and milliseconds of one alone."""
+    versions = {name: text for row in rows for name, text in row.get("versions", {}).items()}
+    yield ", ".join(f"{name} {text}" for name, text in versions.items())
+    for key in dict.fromkeys((row["machine"], row["imitated"], row["model"]) for row in rows):
+        mine = [row for row in rows if (row["machine"], row["imitated"], row["model"]) == key]
+        commits = ", ".join(dict.fromkeys(f"{row['commit']} ({row['date']})" for row in mine))
+        imitated = f"; **{key[1]} imitated**" if key[1] else ""
+        forced = next((row["forced"] for row in mine), 0)
+        what = f"random weights, {forced} tokens each" if forced else "as trained"
+        yield f"\n### {key[2]}: {what}\n\n{key[0]}{imitated}; commit {commits}"
+        yield from table(mine, "many")
+        yield from table(mine, "alone")
+
+
+def table(rows: Sequence[dict[str, Any]], what: str) -> Iterator[str]:
+    columns = sorted({(row["beam"], row["threads"]) for row in rows})
+    timed_rows = [row for row in rows if "not_there" not in row]
+    heads = [f"beam {beam}, {threads} thread{'s' * (threads > 1)}" for beam, threads in columns]
+    scored = ["BLEU", "differ"] if what == "many" else []
+    many = "\nMany in one call: sentences a second, best of passes (median), and times CTranslate2's of the precision."
+    single = "\nOne alone: milliseconds, median over sentences, best of passes (median), and times CTranslate2's speed."
+    yield many if what == "many" else single
+    yield f"\n| engine | precision | beam is done | {' | '.join([*heads, *scored])} |"
+    yield "|---" * (3 + len(heads) + len(scored)) + "|"
+    for engine, precision, rule in sorted(
+        dict.fromkeys((row["engine"], row["precision"], row["rule"]) for row in rows), key=order
+    ):
+        mine = [
+            row for row in timed_rows if (row["engine"], row["precision"], row["rule"]) == (engine, precision, rule)
+        ]
+        head = f"| {NAMES[engine]} | {precision} | {rule or OWN_RULE[engine]} |"
+        if not mine:
+            why = next(row["not_there"] for row in rows if (row["engine"], row["precision"]) == (engine, precision))
+            yield f"{head} {why} |{' |' * (len(columns) + len(scored) - 1)}" if what == "many" else f"{head} |"
+            continue
+        cells = [speed(timed_rows, mine, column, what) for column in columns]
+        cells += [scores(timed_rows, mine, columns, kind) for kind in scored]
+        yield f"{head} {' | '.join(cells)} |"
+
+
+def order(kind: tuple[str, str, str]) -> tuple[int, tuple[str, str, str]]:
+    """Engines in the order of DEFAULT, others behind."""
+    text = ":".join(kind).rstrip(":")
+    return DEFAULT.index(text) if text in DEFAULT else len(DEFAULT), kind
+
+
+def speed(rows: Sequence[dict[str, Any]], mine: Sequence[dict[str, Any]], column: tuple[int, int], what: str) -> str:
+    """The best of the passes, the median of them, and times the base's."""
+    own = passes(mine, column, what)
+    if not own:
+        return ""
+    best, median = max(own), statistics.median(own)
+    same = [row for row in rows if row["engine"] == BASE]
+    base = passes([row for row in same if row["precision"] == mine[0]["precision"]], column, what)
+    other = passes([row for row in same if row["precision"] == "float32"], column, what)
+    ratio = f" {best / max(base):.2f}x" if base else f" [{best / max(other):.2f}x]" if other else ""
+    if what == "many":
+        return f"{best:,.0f} ({median:,.0f}){ratio}"
+    return f"{1000 / best:.2f} ({1000 / median:.2f}){ratio}"
+
+
+def passes(rows: Sequence[dict[str, Any]], column: tuple[int, int], what: str) -> list[float]:
+    """Sentences a second of each pass."""
+    chosen = [row for row in rows if (row["beam"], row["threads"]) == column]
+    return [row["sentences"] / row["seconds"] if what == "many" else 1000 / row["alone_ms"] for row in chosen]
+
+
+def scores(
+    rows: Sequence[dict[str, Any]], mine: Sequence[dict[str, Any]], columns: Sequence[tuple[int, int]], kind: str
+) -> str:
+    """For each beam: BLEU, or how many translations are not those of ours in float32, of the same rule where it is."""
+    cells = []
+    for beam in dict.fromkeys(beam for beam, _ in columns):
+        own = [row for row in mine if row["beam"] == beam]
+        if kind == "BLEU":
+            cells.append("".join(f"{value:.2f}" for value in [row.get("bleu") for row in own][:1] if value is not None))
+            continue
+        ours = [row for row in rows if (row["engine"], row["precision"], row["beam"]) == ("dragoman", "float32", beam)]
+        rule = mine[0]["rule"] or OWN_RULE[mine[0]["engine"]]
+        ours.sort(key=lambda row: (row["rule"] != rule, row["rule"]))
+        if own and ours:
+            pairs = list(zip(own[0]["translations"], ours[0]["translations"], strict=False))
+            cells.append(f"{sum(one != other for one, other in pairs):,} of {len(pairs):,}")
+    return ", ".join(filter(None, cells))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--src", type=Path, required=True)
+    parser.add_argument("--shapes", nargs="*", choices=SHAPES)
+    parser.add_argument("--run", type=Path, help="a trained run; --src is its text")
+    parser.add_argument("--src", type=Path)
     parser.add_argument("--ref", type=Path)
     parser.add_argument("--tokenize", default="none", help="sacreBLEU's tokenizer for --ref")
-    parser.add_argument("--forced", action="store_true")
-    parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--engines", nargs="+", default=DEFAULT, metavar="ENGINE")
+    parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, os.cpu_count() or 1])
+    parser.add_argument("--lines", type=int, default=1000, help="sentences in one call")
+    parser.add_argument("--alone", type=int, default=100, help="sentences one by one")
+    parser.add_argument("--most-seconds", type=float, default=20.0, help="fewer sentences where they take longer")
     parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--imitate", choices=IMITATED, default="", help="an older processor")
+    parser.add_argument("--folder", type=Path, help="where models and exports are kept; a temporary one")
+    parser.add_argument("--results", type=Path, help="file of all passes, which are added to it")
+    parser.add_argument(
+        "--profile", nargs="?", type=float, const=5.0, metavar="SECONDS",
+        help="instead of speed: where a step of our search spends its time, looking for so long",
+    )  # fmt: skip
     parser.add_argument("--one-pass", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("engines", nargs="+", metavar="ENGINE")
     options = parser.parse_args()
     if options.one_pass:
-        one_pass(options)
+        one_pass(json.load(sys.stdin))
         return
-    timed: dict[str, list[dict[str, Any]]] = {name: [] for name in options.engines}
-    shared = ["--run", str(options.run), "--src", str(options.src), "--beam-size", str(options.beam_size)]
-    for number in range(options.passes):
-        for name in options.engines:
-            command = [sys.executable, __file__, *shared, *["--forced"] * options.forced, "--one-pass", name]
-            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=ENVIRONMENT).stdout
-            timed[name].append(json.loads(answer.splitlines()[-1]))
-            print(f"pass {number + 1} {name}: {timed[name][-1]['seconds']:.2f} s", file=sys.stderr, flush=True)
-    kind = f"forced to {FORCED_TOKENS} tokens" if options.forced else str(options.run)
-    print(f"{kind}, beam {options.beam_size}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}")
-    print("| engine | sentences/s, best of passes (median) | processor seconds | BLEU |")
-    print("|---|---|---|---|")
-    for name, passes in timed.items():
-        rates = sorted(item["sentences"] / item["seconds"] for item in passes)
-        bleu = _bleu(passes[0]["text"], options)
-        cpu = min(item["cpu_seconds"] for item in passes)
-        print(f"| {name} | {rates[-1]:.0f} ({statistics.median(rates):.0f}) | {cpu:.1f} | {bleu} |")
+    if options.run and not options.src:
+        parser.error("--run: give its text with --src")
+    options.threads = list(dict.fromkeys(options.threads))
+    with tempfile.TemporaryDirectory() as temporary:
+        root = options.folder or Path(temporary)
+        shapes = options.shapes if options.shapes is not None else [] if options.run else ["demo", "7.6M", "60M"]
+        models = {name: (model_folder(root, None, name), SHAPES[name].tokens) for name in shapes if options.passes}
+        if options.run:
+            models[options.run.name] = model_folder(root, options.run, ""), 0
+        if options.profile is not None:
+            profiles(options, models)
+        else:
+            run_all(options, models)
 
 
-def _bleu(found: list[str], options: argparse.Namespace) -> str:
-    if options.ref is None or options.forced:
-        return "-"
-    import sacrebleu
+def run_all(options: argparse.Namespace, models: dict[str, tuple[Path, int]]) -> None:
+    rows = [json.loads(line) for line in read_lines(options.results)] if known(options.results) else []
+    for row in measure(options, models):
+        rows.append(row)
+        if options.results:
+            with options.results.open("a", encoding="utf-8") as file:
+                print(json.dumps(row), file=file)
+    print("\n".join(tables(rows)))
 
-    metric = sacrebleu.BLEU(tokenize=options.tokenize, force=True)
-    return f"{metric.corpus_score(found, [list(read_lines(options.ref))]).score:.2f}"
 
+def known(path: Path | None) -> bool:
+    return path is not None and path.exists()
 
-ENGINES: dict[str, Callable[[argparse.Namespace, str, Path], Callable[[Sequence[str]], list[str]]]] = {
-    "dragoman": dragoman,
-    "engine": engine,
-    "direct": direct,
-    "exact": exact,
-    "huggingface": huggingface,
-    "marian": Marian,
-}
 
 if __name__ == "__main__":
     main()

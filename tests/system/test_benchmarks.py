@@ -5,6 +5,7 @@ A script is a process of its own, as its users start it. The run is the trained 
 """
 
 import gzip
+import importlib.util
 import json
 import os
 import re
@@ -138,14 +139,42 @@ def test_a_corpus_of_a_section_of_multi30k(name: str, script: Script, tmp_path: 
 # -- translating ---------------------------------------------------------------------------------------------------
 
 
-def test_translation_beside_other_engines(script: Script) -> None:
-    pytest.importorskip("transformers", reason="pip install transformers")
+ENGINES = {"ctranslate2": "ctranslate2:float32", "transformers": "huggingface:float32:likely"}
+SMALL = ["--passes", "1", "--threads", "1", "--alone", "2", "--lines", "40"]
+
+
+def test_translation_beside_other_engines(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are installed translate, others are a line that says so; the same rule gives the same translations."""
+    there = [engine for package, engine in ENGINES.items() if importlib.util.find_spec(package)]
+    engines = ["dragoman:float32", "dragoman:float32:full", *ENGINES.values(), "marian:float32"]
+    shared = ["--run", RUN, "--src", SRC, "--ref", REF, *SMALL, "--beams", "2", "--results", tmp_path / "passes"]
+    monkeypatch.delenv("DRAGOMAN_MARIAN", raising=False)
+    printed = script("translation.py", *shared, "--engines", *engines)
+    many, alone = printed.split("One alone")
+    rows = {":".join(row[:3]): row for row in rows_of(many)}
+    assert rows["Dragoman:float32:exact"][5] == f"0 of {len(SRC.read_text(encoding='utf-8').splitlines()[:40])}"
+    if not importlib.util.find_spec("pymarian"):
+        assert rows["Marian:float32:Marian's"][3].startswith("not installed: pip install pymarian")
+    for name, engine in (("CTranslate2:float32:full", "ctranslate2"), ("Hugging Face:float32:likely", "transformers")):
+        assert (re.match(RATE, rows[name][3]) is not None) == (ENGINES[engine] in there)
+    if ENGINES["ctranslate2"] in there:
+        assert rows["CTranslate2:float32:full"][4:] == rows["Dragoman:float32:full"][4:]
+        assert rows["CTranslate2:float32:full"][3].endswith(" 1.00x")
+    assert len(rows_of(alone)) == len(rows)
+    # The passes are kept, and tables of them are printed without another one.
+    assert script("translation.py", "--passes", "0", "--results", tmp_path / "passes") == printed
+
+
+def test_random_weights_write_as_many_tokens_everywhere(script: Script, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2", reason="pip install ctranslate2")
-    shared = ["--run", RUN, "--src", SRC, "--ref", REF, "--passes", "1", "--beam-size", "2"]
-    rows = rows_of(script("translation.py", *shared, "engine", "exact", "huggingface"))
-    assert [row[0] for row in rows] == ["engine", "exact", "huggingface"]
-    assert rows[0][3] == rows[1][3]  # both have our output
-    assert float(rows[2][3]) > 50
+    shared = ["--shapes", "tiny", *SMALL, "--beams", "3", "--imitate", "avx2", "--folder", tmp_path]
+    printed = script(
+        "translation.py", *shared, "--engines", "dragoman:float32", "pytorch:float32", "ctranslate2:float32"
+    )
+    assert "**avx2 imitated**" in printed
+    many = rows_of(printed.split("One alone")[0])
+    assert [row[0] for row in many] == ["Dragoman", "CTranslate2", "Dragoman without a compiler"]
+    assert [row[-1] for row in many] == ["0 of 40"] * 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which Linux has")
@@ -164,6 +193,16 @@ def test_translation_by_threads_and_processes(script: Script) -> None:
 def test_translations_of_a_forced_length(script: Script) -> None:
     [row] = rows_of(script("translation.py", "--run", RUN, "--src", SRC, "--forced", "--passes", "1", "dragoman"))
     assert (row[0], row[3]) == ("dragoman", "-")
+
+
+def test_where_a_step_of_the_search_spends_its_time(script: Script, tmp_path: Path) -> None:
+    shared = ["--shapes", "tiny", "--beams", "2", "--lines", "8", "--folder", tmp_path]
+    rows = {row[0]: row[1:] for row in rows_of(script("translation.py", "--profile", "0.2", *shared))}
+    parts = [[float(cell.split()[0].replace(",", "")) for cell in row] for row in rows.values()]
+    assert rows["all"][0].endswith(")")
+    for column in zip(*parts, strict=True):
+        assert sum(column[:-1]) == pytest.approx(column[-1], abs=len(rows))
+    assert parts[list(rows).index("products: output")][0] > 0
 
 
 def test_ways_of_searching(script: Script) -> None:
@@ -296,7 +335,7 @@ COVERED = {
     "system/test_files.py": ["readers"],
     "system/test_folder.py": ["folder"],
     "system/test_links_and_case.py": ["guided_alignment", "localisation", "markup", "matches", "messy"],
-    "system/test_marian_benchmark.py": ["marian", "peers/translate_marian"],
+    "system/test_marian_benchmark.py": ["marian"],
     "system/test_real_files.py": ["real_files", "real_file_readers"],
     "unit/test_adapter.py": ["adapters"],
     "unit/test_embedded.py": ["embedded_corpus/__main__"],
@@ -311,6 +350,8 @@ PARTS = {
     "peers/minutes_huggingface": "debian_peer.py",
     "peers/plain": "training.py",
     "peers/processor_time": "debian_peer.py",
+    "translation_engines": "translation.py",
+    "translation_profile": "translation.py",
 }
 """Modules that a script uses or starts."""
 
@@ -319,7 +360,7 @@ def test_every_script_is_run_by_a_test() -> None:
     benchmarks = ROOT / "benchmarks"
     scripts = {path.relative_to(benchmarks).with_suffix("").as_posix() for path in benchmarks.rglob("*.py")}
     scripts -= {name for name in scripts if name.startswith("embedded_corpus/") and name != "embedded_corpus/__main__"}
-    peers = {name for name in scripts if name.startswith("peers/")} - {"peers/translate_marian"} - PARTS.keys()
+    peers = {name for name in scripts if name.startswith("peers/")} - PARTS.keys()
     ours = set(re.findall(r"script\(\"(\w+)\.py\"", Path(__file__).read_text(encoding="utf-8")))
     ours |= {"both_directions", "four_languages"}
     assert sorted(scripts - peers - ours - PARTS.keys() - {name for names in COVERED.values() for name in names}) == []

@@ -43,7 +43,7 @@ def test_the_help_of_no_command_loads_its_libraries() -> None:
     )
     loaded = modules_after(code)
     assert loaded.isdisjoint({"torch", "numpy", "pydantic", "yaml", "sacrebleu", "matplotlib"})
-    ours = {"cli", "serve.settings", "backends.threads", "errors", "progress", "version"}
+    ours = {"cli", "serve.settings", "backends.threads", "cores", "errors", "progress", "version"}
     for name in loaded:
         if name.startswith("dragoman."):
             assert any(f"dragoman.{one}".startswith(name) or name.startswith(f"dragoman.{one}") for one in ours), name

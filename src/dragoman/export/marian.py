@@ -126,7 +126,7 @@ def write(translator: SearchTranslator, folder: Path, quantize: str | None = Non
         **search_settings(translator.decoding),
         "max-length": length,
         "max-length-crop": True,
-        "mini-batch": 16,
+        "mini-batch": 16 if kind == marian_weights.OLD else 1,  # `transformer-new` gets padded sentences wrong
         "maxi-batch": 100,
         "maxi-batch-sort": "src",
     }

@@ -271,14 +271,13 @@ class SearchTranslator:
                 raise self._named(error, parts) from error
         results: list[list[Hypothesis]] = [[] for _ in parts]
         # Batches of one width, a multiple of 8: a translation and its scores shall not depend, even in the last bit, on
-        # what is translated beside it. A few sentences of unlike lengths are searched in several small batches then.
+        # what is translated beside it. The longest sentences begin first: no thread is left with them at the end.
         forms = [part.form(self.decoding) for part in parts]
         batches = []
         for form in sorted(set(forms), reverse=True):
             chosen = [row for row in range(len(parts)) if forms[row] == form]
             for places in even_batches([len(parts[row].ids) for row in chosen], BATCH_TOKENS, WIDTH_MULTIPLE):
                 batches.append([chosen[place] for place in places])
-        # They begin in this order, the longest sentences first, so that no thread is left with them at the end.
         searches = [self.search_steps([parts[row] for row in rows]) for rows in batches]
         searched = search_together(self.model, searches, self.device)
         for rows, of_batch in zip(batches, searched, strict=True):
