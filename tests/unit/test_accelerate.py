@@ -14,7 +14,7 @@ from dragoman import config
 from dragoman.backends import chunked_loss
 from dragoman.backends.accelerate import accelerate, accelerate_inference, exchange, textbook_class
 from dragoman.backends.byte_dropout import ByteDropout
-from dragoman.backends.cpu_bf16.fast_layers import BFLOAT16_LAYERS
+from dragoman.backends.cpu_training.fast_layers import BFLOAT16_LAYERS
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.families import MODELS
 from dragoman.nn.attention import MultiHeadAttention
@@ -150,7 +150,7 @@ for backend in ("textbook", "auto"):
             step = TrainingStep(training, model, Task(), device=torch.device("cpu"), precision=precision, seed=1)
             step.take(1, 0.1)
             assert any(not torch.equal(*pair) for pair in zip(before, model.parameters())), name
-    print(json.dumps([name for name in sys.modules if "cpu_bf16" in name]))
+    print(json.dumps([name for name in sys.modules if "cpu_training" in name]))
 """
 
 
@@ -192,4 +192,4 @@ def test_every_family_trains_by_the_textbook_without_a_kernel(recipe: str, tmp_p
     command = [sys.executable, "-c", TRAIN, str(path), *(f"{name}={value}" for name, value in changes.items())]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert not [name for name in json.loads(done.stdout.splitlines()[-1]) if "cpu_bf16" in name]
+    assert not [name for name in json.loads(done.stdout.splitlines()[-1]) if "cpu_training" in name]

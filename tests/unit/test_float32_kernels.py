@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from dragoman import config
 from dragoman.backends import chunked_loss
 from dragoman.backends.accelerate import accelerate, exchange
-from dragoman.backends.cpu_bf16 import kernels
+from dragoman.backends.cpu_training import kernels
 from dragoman.data.batch import Batch, collate
 from dragoman.models.blocks import BlockConfig, DecoderLayer
 from dragoman.models.families import MODELS

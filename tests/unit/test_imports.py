@@ -103,7 +103,7 @@ OPTIONAL = tuple(
         "pyarrow", "pypdf", "ray", "sacremoses",
         "simplemma", "spacy", "subword_nmt", "tokenizers", "transformers", "wandb",
         "zstandard",
-        "dragoman.backends.cpu_bf16",  # where the processor has the instructions
+        "dragoman.backends.cpu_training",  # where the processor has the instructions
     )
 )  # fmt: skip
 """Packages of the extras of pyproject.toml, and what only some processors have."""

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from dragoman.backends.accelerate import accelerate
 from dragoman.backends.chunked_loss import token_loss
-from dragoman.backends.cpu_bf16 import kernels
-from dragoman.backends.cpu_bf16 import layers as sublayers
-from dragoman.backends.cpu_bf16.projection import to_logits
-from dragoman.backends.cpu_bf16.short_attention import rotary_phase
+from dragoman.backends.cpu_training import kernels
+from dragoman.backends.cpu_training import layers as sublayers
+from dragoman.backends.cpu_training.projection import to_logits
+from dragoman.backends.cpu_training.short_attention import rotary_phase
 from dragoman.models.blocks import BlockConfig, DecoderLayer, RotaryConfig
 from dragoman.nn.attention import scaled_dot_product_attention
 from dragoman.nn.masks import causal_mask, padding_mask

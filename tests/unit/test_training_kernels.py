@@ -7,8 +7,8 @@ from torch.nn import functional as F
 
 from dragoman.backends.accelerate import accelerate, exchange
 from dragoman.backends.chunked_loss import token_loss
-from dragoman.backends.cpu_bf16.fast_layers import Bfloat16Attention
-from dragoman.backends.cpu_bf16.projection import (
+from dragoman.backends.cpu_training.fast_layers import Bfloat16Attention
+from dragoman.backends.cpu_training.projection import (
     KERNEL_ROWS,
     from_rows,
     padded,
@@ -16,7 +16,7 @@ from dragoman.backends.cpu_bf16.projection import (
     to_logits,
     trains_in_bfloat16,
 )
-from dragoman.backends.cpu_bf16.short_attention import Sizes, rotary_phase, short_attention
+from dragoman.backends.cpu_training.short_attention import Sizes, rotary_phase, short_attention
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import scaled_dot_product_attention

@@ -36,7 +36,7 @@ def accelerate(model: nn.Module, device: torch.device, precision: str, *, kernel
         fast_layers[Dropout] = ByteDropout
         # These layers multiply by weights without asking layers.
         if (precision == "bfloat16" or (kernels and precision == "float32")) and not lora_layers(model):
-            from dragoman.backends.cpu_bf16.fast_layers import BFLOAT16_LAYERS, FLOAT32_LAYERS
+            from dragoman.backends.cpu_training.fast_layers import BFLOAT16_LAYERS, FLOAT32_LAYERS
 
             fast_layers |= BFLOAT16_LAYERS if precision == "bfloat16" else FLOAT32_LAYERS
     exchange(model, fast_layers)

@@ -80,7 +80,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             gradient = logits.detach() if in_place else torch.empty_like(logits)
         alone = not teachers and mask.dtype == torch.bool
         if gradient is not None and in_place and alone and _has_kernel(logits, in_c):
-            from dragoman.backends.cpu_bf16 import kernels
+            from dragoman.backends.cpu_training import kernels
 
             losses = kernels.cross_entropy(gradient, targets, mask, at_target, everywhere)
             torch.autograd.graph.increment_version(gradient)  # PyTorch has not seen this write
@@ -128,7 +128,7 @@ def _has_kernel(logits: Tensor, float32: bool) -> bool:
     dtypes = (torch.bfloat16, torch.float32) if float32 else (torch.bfloat16,)
     if not (logits.device.type == "cpu" and logits.dtype in dtypes and logits.is_contiguous()):
         return False
-    from dragoman.backends.cpu_bf16 import kernels
+    from dragoman.backends.cpu_training import kernels
 
     return kernels.available(logits.dtype)
 

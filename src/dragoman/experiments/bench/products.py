@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from dragoman.backends.compile import uncompiled
-from dragoman.backends.cpu_bf16.projection import exact_rows
+from dragoman.backends.cpu_training.projection import exact_rows
 from dragoman.experiments.bench.parts import synchronize
 
 PRODUCTS: dict[Any, Callable[..., Tensor]] = {

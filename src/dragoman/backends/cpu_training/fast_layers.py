@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dragoman.backends.cpu_bf16 import layers, projection
-from dragoman.backends.cpu_bf16.projection import (
+from dragoman.backends.cpu_training import layers, projection
+from dragoman.backends.cpu_training.projection import (
     from_rows,
     project,
     project_rows,
@@ -18,7 +18,7 @@ from dragoman.backends.cpu_bf16.projection import (
     trains_in,
     trains_in_bfloat16,
 )
-from dragoman.backends.cpu_bf16.short_attention import MAX_SHORT_KEYS, Sizes, rotary_phase, rotated, short_attention
+from dragoman.backends.cpu_training.short_attention import MAX_SHORT_KEYS, Sizes, rotary_phase, rotated, short_attention
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.models.blocks import DecoderLayer, EncoderLayer
 from dragoman.nn.attention import KVCache, MultiHeadAttention

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from dragoman.backends.cpu_bf16 import kernels, projection
-from dragoman.backends.cpu_bf16.kernels import Matrix, multiply, multiply_add, weight_gradient
-from dragoman.backends.cpu_bf16.projection import has_relu_alone, has_textbook_heads, trains_in
-from dragoman.backends.cpu_bf16.short_attention import rotary_phase
+from dragoman.backends.cpu_training import kernels, projection
+from dragoman.backends.cpu_training.kernels import Matrix, multiply, multiply_add, weight_gradient
+from dragoman.backends.cpu_training.projection import has_relu_alone, has_textbook_heads, trains_in
+from dragoman.backends.cpu_training.short_attention import rotary_phase
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.residual import PreNorm

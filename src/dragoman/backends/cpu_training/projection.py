@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from dragoman.backends.cpu_bf16 import kernels
+from dragoman.backends.cpu_training import kernels
 from dragoman.device import has_onednn_bf16
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.feedforward import FeedForward

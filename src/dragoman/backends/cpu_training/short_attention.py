@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from dragoman.backends.cpu_bf16.projection import padded
+from dragoman.backends.cpu_training.projection import padded
 from dragoman.nn.positions import AttentionPositions, RotaryPositions
 
 MAX_SHORT_KEYS = 32
