@@ -131,6 +131,9 @@ INSIDE: set[tuple[str, str]] = {
     ("pipeline.options", "dragoman.export"),
     # 0.1 s, which only a run that is written should take
     ("runs.loggers", "torch.utils.tensorboard.SummaryWriter"),
+    # all that trains, which a server of runs that are there does not need
+    ("cli.serve", "dragoman.experiments.demo.RECIPE"),
+    ("cli.serve", "dragoman.tasks.recipes"),
     # they import starlette and uvicorn, of the extra `serve`
     ("cli.serve", "dragoman.serve.process.run_server"),
     # of a broken installation too, the version is told: each part says what it cannot load
@@ -141,8 +144,6 @@ INSIDE: set[tuple[str, str]] = {
     ("cli.about", "dragoman.device.cpu_capabilities"),
     ("cli.about", "dragoman.device.machine_name"),
     ("cli.about", "dragoman.device.pick_device"),
-    ("cli.about", "dragoman.backends.c_library.cache_folder"),
-    ("cli.about", "dragoman.backends.c_library.compiler_command"),
     # it imports PyTorch, which whoever only writes text should not wait for
     ("runs.atomic_io", "safetensors.torch.save_file"),
 }

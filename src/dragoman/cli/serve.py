@@ -8,13 +8,11 @@ import typer
 
 from dragoman.cli.options import Datastores
 from dragoman.errors import Error, not_installed
-from dragoman.experiments.demo import RECIPE
 from dragoman.progress import say
 from dragoman.runs import checkpoint
 from dragoman.runs.events import METRICS, last_event, read_events
 from dragoman.serve.hosts import is_loopback
 from dragoman.serve.settings import MODES, Limits, Mode, Settings
-from dragoman.tasks import recipes
 
 Corrections = Annotated[
     str | None,
@@ -135,6 +133,9 @@ def _server() -> Any:
 
 def _demo_run() -> Path:
     """The demo's run, trained now if it is not there, and on if it was stopped."""
+    from dragoman.experiments.demo import RECIPE
+    from dragoman.tasks import recipes
+
     recipe: Any = recipes.load(RECIPE, [])
     run = Path(recipe.run_dir)
     log = run / METRICS
