@@ -93,10 +93,11 @@ def pick_precision(
         if torch.cuda.is_bf16_supported(including_emulation=False):
             return "bfloat16"
         return "float16" if torch.cuda.get_device_capability(device) >= TENSOR_CORES else "float32"
-    return "bfloat16" if device.type == "cpu" and d_model >= 128 and _cpu_has_bf16() else "float32"
+    return "bfloat16" if device.type == "cpu" and d_model >= 128 and cpu_has_bfloat16() else "float32"
 
 
-def _cpu_has_bf16() -> bool:
+def cpu_has_bfloat16() -> bool:
+    """True if the processor has instructions for products in bfloat16."""
     capabilities = cpu_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 

@@ -87,6 +87,18 @@ def test_layers_stay_where_they_are_and_change_their_class_there_and_back() -> N
     assert {name: id(value) for name, value in model.named_parameters()} == weights
 
 
+def test_where_a_processor_cannot_multiply_bfloat16_its_weights_are_multiplied_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.backends.accelerate.cpu_has_bfloat16", lambda: False)
+    model = built().to(torch.bfloat16)
+    rounded = {name: value.detach().float() for name, value in model.named_parameters()}
+    accelerate_inference(model, packed=True, precision="bfloat16")
+    for name, value in model.named_parameters():
+        assert value.dtype == torch.float32
+        assert torch.equal(value, rounded[name])
+
+
 def test_a_twin_is_a_subclass_without_parameters_of_its_own() -> None:
     for kind, twin in {**BFLOAT16_LAYERS, MultiHeadAttention: FusedAttention, Dropout: ByteDropout}.items():
         assert issubclass(twin, kind)

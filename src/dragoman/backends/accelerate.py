@@ -17,6 +17,7 @@ from dragoman.backends.cpu_search.fast_transformer import FastTransformer, Weigh
 from dragoman.backends.cpu_search.weights import can_be_packed
 from dragoman.backends.fused_attention import FusedAttention
 from dragoman.backends.packed_linear import pack
+from dragoman.device import cpu_has_bfloat16
 from dragoman.errors import Error
 from dragoman.models.transformer import Transformer
 from dragoman.nn.attention import MultiHeadAttention
@@ -49,6 +50,8 @@ def accelerate_inference(model: nn.Module, *, packed: bool, precision: str = "fl
     Raises DragomanError for `precision` int8 of a model that does not search in C.
     """
     exchange(model, {MultiHeadAttention: FusedAttention})
+    if packed and precision == "bfloat16" and not cpu_has_bfloat16():
+        model.float()  # the same weights, whose products are faster in float32 there
     for part in [model, *getattr(model, "models", [])] if packed else ():  # of an ensemble
         search_in_c(part, precision)
     if packed:
