@@ -1,20 +1,24 @@
 """The search in C does what the textbook does, and its two doors give the same bytes."""
 
 import copy
+import os
+import platform
 import random
 from typing import Any
 
 import pytest
 import torch
+from tests.errors import raises_error
 
 from dragoman.backends.accelerate import search_in_c
 from dragoman.backends.cpu_search import library
 from dragoman.backends.cpu_search.fast_transformer import FastTransformer, Logits
-from dragoman.backends.cpu_search.weights import can_be_packed
+from dragoman.backends.cpu_search.weights import PRECISIONS, can_be_packed
 from dragoman.config import parse
 from dragoman.data.batch import collate_src
 from dragoman.decoding.base import DecodingConfig
 from dragoman.decoding.search import search
+from dragoman.errors import Error
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
 
@@ -175,3 +179,92 @@ def test_a_copy_of_a_model_packs_its_own_weights() -> None:
             parameter.mul_(0.5)
     assert in_c(other, config) != before
     assert in_c(own, config) == before
+
+
+# -- what went wrong elsewhere ---------------------------------------------------------------------------------------
+
+
+def built(vocab: int = VOCAB, **changes: Any) -> Transformer:
+    torch.manual_seed(1)
+    sizes = {"d_model": 32, "num_heads": 4, "d_ff": 64, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    model = parse(TransformerConfig, {**sizes, **changes})
+    return model.build(src_vocab_size=vocab, tgt_vocab_size=vocab, shared_vocab=True, pad_id=0).eval()
+
+
+def logits_of(model: FastTransformer, source: list[int]) -> torch.Tensor:
+    """Of the first target token."""
+    src, mask = collate_src([source])
+    with torch.inference_mode():
+        state = model.start_search(model.encode(src, mask), 1)
+        return model.decode_steps([torch.tensor([2])], [state])[0][0].as_subclass(torch.Tensor)[0]
+
+
+def test_a_beam_may_be_wider_than_the_vocabulary() -> None:
+    """espnet 4981, fairseq 358, sockeye 191."""
+    model, config = built(vocab=9), DecodingConfig(beam_size=20, n_best=12, max_length_ratio=0, max_length_extra=4)
+    expected = search(model, *collate_src([[5, 6]]), config)
+    ours = fast(model).search([[5, 6, 3]], config)
+    assert [len(item) for item in ours] == [len(item) for item in expected]
+    scores = [[item.score for item in of_sentence] for of_sentence in (*ours, *expected)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("length", [16, 30])
+def test_a_source_beyond_the_last_position_is_refused(length: int) -> None:
+    """CTranslate2 1157 and 1646, yoyodyne 40: C would read what stands behind the table."""
+    own = fast(built(position={"type": "learned", "max_len": 16}))
+    for door in (lambda: own.search([[5] * length + [3]], DecodingConfig()), lambda: logits_of(own, [5] * length)):
+        with raises_error(Error.TOO_LONG, "16 learned positions"):
+            door()
+
+
+def test_an_id_that_is_none_is_refused() -> None:
+    """bert-nmt 8, daseg 11."""
+    own = fast(built())
+    for wrong in (VOCAB, -1):
+        with pytest.raises(IndexError, match="none of"):
+            own.search([[wrong, 3]], DecodingConfig())
+
+
+def test_outliers_and_zeros_in_int8() -> None:
+    """CTranslate2 847 (nonsense in int8): one large weight is of its own output alone, and zeros are no NaN."""
+    model = built()
+    with torch.no_grad():
+        layer = model.decoder_layers[0].feed_forward
+        layer.expand.weight[3, 2] = 300.0
+        layer.contract.weight[5] = 0.0
+        layer.contract.weight[6, 3] = -0.9
+    exact, rough = (logits_of(fast(model, precision), [5, 6, 7]) for precision in ("float32", "int8"))
+    assert (exact - rough).abs().max() < 0.05 * exact.abs().max()
+
+
+def test_large_sums_in_int8_do_not_overflow() -> None:
+    """onnxruntime 6004, nncf 1027, CTranslate2 666: instructions that saturate at 16 bits, or conversions that do."""
+    model = built(d_ff=4096)
+    with torch.no_grad():
+        layer = model.decoder_layers[0].feed_forward
+        for sign, rows in ((1.0, slice(0, 16)), (-1.0, slice(16, 32))):  # every product has the same sign, and the most
+            layer.contract.weight[rows] = sign * 0.01
+        layer.expand.weight.zero_()
+        layer.expand.bias.fill_(3.0)
+    exact, rough = (logits_of(fast(model, precision), [5, 6, 7]) for precision in ("float32", "int8"))
+    assert (exact - rough).abs().max() < 0.05 * exact.abs().max()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
+@pytest.mark.parametrize("flags", ["-mno-avx512f", "-mno-avx512f -mno-avx2"], ids=["AVX2", "SSE"])
+def test_on_older_processors(flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BitNet 547, openvino 11658: other instructions, the same translations; whole numbers are the same to the last."""
+    model, config = model_of(), DecodingConfig(beam_size=3)
+    here = {precision: in_c(fast(model, precision), config) for precision in PRECISIONS}
+    monkeypatch.setenv("CC", f"{os.environ.get('CC', 'cc')} {flags}")
+    monkeypatch.setattr(library, "library", library.library.__wrapped__)
+    older = library.library()
+    assert older is not None
+    assert older.panel_columns() < 32
+    monkeypatch.setattr(library, "library", lambda: older)
+    for precision in ("float32", "int8"):
+        for ours, theirs in zip(in_c(fast(model, precision), config), here[precision], strict=True):
+            assert ours[0].score == pytest.approx(theirs[0].score, abs=2e-3 if precision == "int8" else 1e-4)
+    compare(model, ["greedy", "n best"])

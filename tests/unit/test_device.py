@@ -53,7 +53,7 @@ def test_the_precision_of_a_gpu(
     assert device.pick_precision("float16", torch.device("cuda"), d_model=512) == "float16"
 
 
-@pytest.mark.skipif(sys.platform != "linux" or not device.cpu_has_bfloat16(), reason="compiled bf16 products, and /proc")
+@pytest.mark.skipif(sys.platform != "linux" or not device.cpu_has_bfloat16(), reason="bf16 products, and /proc")
 def test_products_of_many_shapes_leave_little_behind() -> None:
     def multiply(sizes: range) -> None:
         for size in sizes:

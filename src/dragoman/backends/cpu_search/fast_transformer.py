@@ -24,6 +24,7 @@ from dragoman.decoding.rows import check_finite
 from dragoman.decoding.search import default_max_lengths
 from dragoman.device import side_by_side
 from dragoman.models.base import ROW_MULTIPLE
+from dragoman.models.blocks import PositionedEmbedding
 from dragoman.models.transformer import Transformer, TransformerMemory
 
 MIN_ROWS, MAX_ROWS = 48, 256
@@ -81,7 +82,7 @@ class Read:
     """Sentences that the encoder in C has read."""
 
     def __init__(self, packed: PackedTransformer, sources: Sequence[Sequence[int]]) -> None:
-        ids, offsets = _flat(sources)
+        ids, offsets = _flat(sources, packed.transformer.src_vocab_size)
         self.packed = packed
         self.handle = packed.library.read_new(
             ctypes.byref(packed.model), len(sources), ids.data_ptr(), offsets.data_ptr()
@@ -174,6 +175,7 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
             return super().start_search(memory, rows_per_sentence, read)
         sources = [ids[mask].tolist() for ids, mask in zip(memory.src, memory.src_mask, strict=True)]
         packed = self.weights.of(self, max(map(len, sources)))
+        _require_positions(self.src_embedding, max(map(len, sources)) - self._first_word)
         model, count = packed.model, len(sources)
         width = packed.library.cell_width(ctypes.byref(model))
         state = FastState(
@@ -194,7 +196,9 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
     def _step(
         self, prevs: Sequence[Tensor], states: Sequence[FastState], *, has_logits: bool
     ) -> list[tuple[Tensor, FastState]]:
-        packed = self.weights.of(self, 1 + max(state.paths.size(1) for state in states))
+        longest = 1 + max(state.paths.size(1) for state in states)
+        packed = self.weights.of(self, longest)
+        _require_positions(self.tgt_embedding, longest)
         counts, model = [len(prev) for prev in prevs], packed.model
         is_own = not self.looks_up
         # The output layer that looks tokens up is PyTorch's: as in the textbook it has a multiple of ROW_MULTIPLE rows.
@@ -247,7 +251,9 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         if self.max_target_length is not None:
             max_lengths.clamp_(max=self.max_target_length)
         packed = self.weights.of(self, max(len(ranked[0]), int(max_lengths.max())))
-        queue = SentenceQueue(ranked if self.src_end else [source[:-1] for source in ranked], max_lengths)
+        _require_positions(self.src_embedding, len(ranked[0]) - self._first_word)
+        read = ranked if self.src_end else [source[:-1] for source in ranked]
+        queue = SentenceQueue(read, self.src_vocab_size, max_lengths)
         threads = torch.get_num_threads()
         workers = min(threads, len(sources))
         settings = _settings(config, queue, packed, workers, threads // workers)
@@ -276,8 +282,8 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
 class SentenceQueue:
     """Sentences that searches on several threads take from, each the next one that none has taken."""
 
-    def __init__(self, sources: Sequence[Sequence[int]], max_lengths: Int[Tensor, " sources"]) -> None:
-        (self.ids, self.offsets), self.max_lengths = _flat(sources), max_lengths
+    def __init__(self, sources: Sequence[Sequence[int]], vocab: int, max_lengths: Int[Tensor, " sources"]) -> None:
+        (self.ids, self.offsets), self.max_lengths = _flat(sources, vocab), max_lengths
         self.next = ctypes.c_int64(0)
 
     def __len__(self) -> int:
@@ -335,12 +341,18 @@ def _settings(
     return settings
 
 
-def _flat(sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """(all ids, the place of each source's first)."""
-    return (
-        torch.tensor([i for source in sources for i in source], dtype=torch.int32),
-        torch.tensor([0, *map(len, sources)]).cumsum(0),
-    )
+def _require_positions(embedding: PositionedEmbedding, length: int) -> None:
+    """Raises DragomanError for more tokens than the embedding has positions for."""
+    if embedding.max_len is not None and length > embedding.max_len:
+        embedding.positions(0, length)  # raises it
+
+
+def _flat(sources: Sequence[Sequence[int]], vocab: int) -> tuple[Tensor, Tensor]:
+    """(all ids, the place of each source's first). Raises IndexError for an id that the model has no vector for."""
+    ids = torch.tensor([i for source in sources for i in source], dtype=torch.int32)
+    if int(ids.min()) < 0 or int(ids.max()) >= vocab:
+        raise IndexError(f"a source has an id that is none of {vocab}")
+    return ids, torch.tensor([0, *map(len, sources)]).cumsum(0)
 
 
 def _hypotheses(run: ctypes.CDLL, handle: int, row: int, n_best: int) -> list[Hypothesis]:
