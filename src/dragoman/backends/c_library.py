@@ -38,11 +38,9 @@ def load(source: Path, flags: Sequence[str], otherwise: str) -> ctypes.CDLL | No
     try:
         return _compiled(source, compiler, [*FLAGS, *flags])
     except (OSError, subprocess.SubprocessError) as error:
-        why = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-        say(
-            f"{shlex.join(compiler)} cannot compile {source.name} ({why[0] if why else error}): {otherwise}, which is "
-            "slower"
-        )
+        lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines() or [str(error)]
+        why = next((line for line in lines if "error" in line), lines[0])
+        say(f"{shlex.join(compiler)} cannot compile {source.name} ({why}): {otherwise}, which is slower")
         return None
 
 
