@@ -18,6 +18,7 @@ from dragoman.decoding.base import Hypothesis, SampledConfig
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment
+from dragoman.serve import scheduler as scheduling
 from dragoman.serve.processor import AHEAD_SECONDS, Used
 from dragoman.serve.scheduler import (
     BATCH_POSITIONS,
@@ -159,12 +160,12 @@ def test_a_batch_that_fails_while_the_scheduler_stops_holds_nobody(
     scheduler = BatchScheduler(threads=1)
     begun, stopping = threading.Event(), threading.Event()
 
-    def fails(self: SearchTranslator, parts: list[Segment], rules: Sequence[Any] = ()) -> None:
+    def fails(*_: Any) -> None:
         begun.set()
         assert stopping.wait(300)
         raise RuntimeError("poison")
 
-    monkeypatch.setattr(SearchTranslator, "search_steps", fails)
+    monkeypatch.setattr(scheduling, "search_of", fails)
     with ThreadPoolExecutor(2) as threads:
         with scheduler:
             waiting = threads.submit(RequestHandle(scheduler).on(translator).n_best, ["der hund", "der mann"])
@@ -192,14 +193,14 @@ def test_one_poisoned_sentence_among_eight_fails_alone(
     lines = sentences(8, seed=3)
     expected = translator.n_best(lines)
     bad = translator.tokenizers.src.encode(lines[4])
-    begin = SearchTranslator.search_steps
+    begin = scheduling.search_of
 
-    def poisoned(self: SearchTranslator, parts: list, rules: list = []):  # type: ignore[no-untyped-def, type-arg]  # noqa: B006
+    def poisoned(translator: SearchTranslator, parts: list[Segment], queued: Sequence[QueuedSentence]) -> Any:
         if any(part.ids == bad for part in parts):
             raise RuntimeError("poison")
-        return begin(self, parts, rules)
+        return begin(translator, parts, queued)
 
-    monkeypatch.setattr(SearchTranslator, "search_steps", poisoned)
+    monkeypatch.setattr(scheduling, "search_of", poisoned)
     with ThreadPoolExecutor(8) as threads:
         waiting = [threads.submit(RequestHandle(scheduler).on(translator).n_best, [line]) for line in lines]
         for row, future in enumerate(waiting):
@@ -507,13 +508,13 @@ def test_long_sentences_go_in_smaller_batches(
 ) -> None:
     """A text of 5,000 brackets took 217 MiB: a hundred rows of 532 tokens, whose caches all grew together."""
     begun: list[tuple[int, int]] = []
-    begin = SearchTranslator.search_steps
+    begin = scheduling.search_of
 
-    def counted(self: SearchTranslator, parts: Sequence[Segment], *given: Any) -> Any:
+    def counted(translator: SearchTranslator, parts: list[Segment], queued: Sequence[QueuedSentence]) -> Any:
         begun.append((len(parts), len(parts[0].ids)))
-        return begin(self, parts, *given)
+        return begin(translator, parts, queued)
 
-    monkeypatch.setattr(SearchTranslator, "search_steps", counted)
+    monkeypatch.setattr(scheduling, "search_of", counted)
     long = " ".join(WORDS * 8)
     lines = [f"{long} {word}" for word in WORDS]
     found = RequestHandle(scheduler).on(translator.with_decoding(beam_size=40, max_length_ratio=0.1)).translate(lines)

@@ -21,6 +21,7 @@ from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.pipeline.memory import TranslationMemory
 from dragoman.serve import requests
+from dragoman.serve import scheduler as scheduling
 from dragoman.serve.app import create_app
 from dragoman.serve.clients import Gate
 from dragoman.serve.corrections import Corrections
@@ -294,13 +295,13 @@ def test_a_request_that_is_given_up_in_the_queue_is_never_begun(monkeypatch: pyt
     """pegainfer-project/pegainfer#642: what waited was given up only after its first step."""
     translator = SearchTranslator.load(FIXTURE, device="cpu")
     begun: list[int] = []
-    begin = SearchTranslator.search_steps
+    begin = scheduling.search_of
 
-    def counted(self: SearchTranslator, parts: Any, rules: Any = ()) -> Any:
+    def counted(translator: SearchTranslator, parts: Any, queued: Any) -> Any:
         begun.append(len(parts))
-        return begin(self, parts, rules)
+        return begin(translator, parts, queued)
 
-    monkeypatch.setattr(SearchTranslator, "search_steps", counted)
+    monkeypatch.setattr(scheduling, "search_of", counted)
     scheduler = BatchScheduler(threads=1)
     given_up, kept = RequestHandle(scheduler), RequestHandle(scheduler)
     with ThreadPoolExecutor(2) as threads:

@@ -266,7 +266,7 @@ class SearchTranslator:
             return self.engine.hypotheses(self, parts)
         if isinstance(self.model, FastTransformer) and self.model.can_search(self.decoding, parts):
             try:
-                return self.model.search([[*part.ids, EOS_ID] for part in parts], self._settings)
+                return self.model.search([[*part.ids, EOS_ID] for part in parts], self.search_settings)
             except FoundNothing as error:
                 raise self._named(error, parts) from error
         results: list[list[Hypothesis]] = [[] for _ in parts]
@@ -286,7 +286,7 @@ class SearchTranslator:
         return results
 
     @property
-    def _settings(self) -> DecodingConfig:
+    def search_settings(self) -> DecodingConfig:
         """Those of the search itself: of the hypotheses that `mbr` ranks it keeps all."""
         own = self.decoding
         return own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
@@ -326,7 +326,7 @@ class SearchTranslator:
             self.model,
             src.to(self.device),
             src_mask.to(self.device),
-            self._settings,
+            self.search_settings,
             rules=[*([BeginWith(prefixes, given)] if prefixes else []), *bans, *rules],
             max_lengths=default_max_lengths(src_mask, own).to(self.device)
             + torch.tensor([len(part.prefix) for part in parts], device=self.device),

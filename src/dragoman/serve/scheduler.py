@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.cancellation import checked_by
 from dragoman.data.batch import WIDTH_MULTIPLE
 from dragoman.decoding.base import Hypothesis
@@ -238,6 +239,16 @@ class CancelRule:
         ending = step.log_probs[gone, EOS_ID]
         step.log_probs[gone] = float("-inf")
         step.log_probs[gone, EOS_ID] = ending
+
+
+def search_of(translator: SearchTranslator, parts: list[Segment], sentences: Sequence[QueuedSentence]) -> Search:
+    """The search of a batch, which gives up the sentences that nobody waits for any more."""
+    model = translator.model
+    if isinstance(model, FastTransformer) and model.can_search(translator.decoding, parts):
+        sources = [[*part.ids, EOS_ID] for part in parts]
+        return model.search_steps(sources, translator.search_settings, lambda row: sentences[row].is_dead)
+    # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
+    return translator.search_steps(parts, [] if parts[0].terms else [CancelRule(sentences)])
 
 
 @dataclass
@@ -497,8 +508,7 @@ class BatchScheduler:
             if first.searcher is not None:
                 self._finish(sentences, first.searcher.hypotheses(first.translator, parts))
                 return
-            # Sentences with terms share a batch with their own request's alone: it is closed when that is given up.
-            search = first.translator.search_steps(parts, [] if first.part.terms else [CancelRule(sentences)])
+            search = search_of(first.translator, parts, sentences)
             clients = frozenset(sentence.handle.user for sentence in sentences)
             going.append(RunningBatch(sentences, search, next(search), clients))
         except StopIteration as done:

@@ -20,6 +20,7 @@ from dragoman.backends.cpu_search import library
 from dragoman.backends.cpu_search.weights import PackedTransformer, projection
 from dragoman.cancellation import check
 from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis, divisors
+from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import check_finite
 from dragoman.decoding.search import default_max_lengths
 from dragoman.device import side_by_side
@@ -34,6 +35,8 @@ STEP = 5 * 10**9
 STOPPING = ("exact", "likely", "full", "first")
 CELLS = 256
 """Cells that a cache begins with."""
+NOTHING = torch.empty(0)
+"""The logits that a search in C gives to nobody."""
 
 
 class Weights:
@@ -87,7 +90,7 @@ class Read:
         self.handle = packed.library.read_new(
             ctypes.byref(packed.model), len(sources), ids.data_ptr(), offsets.data_ptr()
         )
-        weakref.finalize(self, packed.library.read_free, self.handle)
+        weakref.finalize(self, _freed, packed, packed.library.read_free, self.handle)
 
 
 class Cells:
@@ -189,9 +192,18 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         return state
 
     def decode_steps(self, prevs: Sequence[Tensor], states: Sequence[Any]) -> list[tuple[Tensor, Any]]:
-        if not all(isinstance(state, FastState) for state in states):
-            return super().decode_steps(prevs, states)
-        return self._step(prevs, states, has_logits=True)
+        whole = [state for state in states if isinstance(state, RunningSearch)]
+        if whole:
+            run_together(whole)
+        rest = [number for number, state in enumerate(states) if not isinstance(state, RunningSearch)]
+        answers: list[tuple[Tensor, Any]] = [(NOTHING, state) for state in states]
+        if rest:
+            inputs = [prevs[number] for number in rest], [states[number] for number in rest]
+            is_fast = all(isinstance(state, FastState) for state in inputs[1])
+            stepped: Any = self._step(*inputs, has_logits=True) if is_fast else super().decode_steps(*inputs)
+            for number, answer in zip(rest, stepped, strict=True):
+                answers[number] = answer
+        return answers
 
     def _step(
         self, prevs: Sequence[Tensor], states: Sequence[FastState], *, has_logits: bool
@@ -244,101 +256,148 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         Threads take the sentences from one queue, the longest first; where there are fewer sentences than threads, a
         large product is shared by several. Raises DragomanError as `search`.
         """
-        order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
-        ranked = [sources[row] for row in order]
-        src_lengths = torch.tensor([len(source) for source in ranked])
-        max_lengths = default_max_lengths(torch.arange(len(ranked[0])) < src_lengths[:, None], config)
-        if self.max_target_length is not None:
-            max_lengths.clamp_(max=self.max_target_length)
-        packed = self.weights.of(self, max(len(ranked[0]), int(max_lengths.max())))
-        _require_positions(self.src_embedding, len(ranked[0]) - self._first_word)
-        read = ranked if self.src_end else [source[:-1] for source in ranked]
-        queue = SentenceQueue(read, self.src_vocab_size, max_lengths)
         threads = torch.get_num_threads()
         workers = min(threads, len(sources))
-        settings = _settings(config, queue, packed, workers, threads // workers)
-        stopped = threading.Event()
-
-        def look() -> None:
-            check()
-            if stopped.is_set():
-                raise InterruptedError  # what another thread has raised is raised
+        queue, stopped = self._queue(sources, config), threading.Event()
 
         def work(_: int) -> dict[int, list[Hypothesis]]:
+            search = RunningSearch(queue, workers, threads // workers)
             try:
-                return queue.search(packed, settings, look)
+                while not search.run():
+                    check()
+                    if stopped.is_set():
+                        raise InterruptedError  # what another thread has raised is raised
+                return search.hypotheses()
             except BaseException:
                 stopped.set()
                 raise
 
         cpu = torch.device("cpu")
         parts = [work(0)] if workers == 1 else side_by_side(work, range(workers), cpu, stop=stopped.set)
-        results: list[list[Hypothesis]] = [[] for _ in sources]
-        for place, hypotheses in (item for part in parts for item in part.items()):
-            results[order[place]] = hypotheses
-        return results
+        by_row = {row: hypotheses for part in parts for row, hypotheses in part.items()}
+        return [by_row[row] for row in range(len(sources))]
+
+    def search_steps(
+        self, sources: Sequence[Sequence[int]], config: DecodingConfig, is_over: Callable[[int], bool]
+    ) -> Search:
+        """`search` as steps, for whoever steps several (`decode_steps`). What `is_over` is given up, with nothing."""
+        search = RunningSearch(self._queue(sources, config), workers=1, threads=1)
+        while not search.is_done:
+            for row in filter(is_over, range(len(sources))):
+                search.cancel(row)
+            yield torch.empty(search.rows), cast(Any, search)
+        by_row = search.hypotheses()
+        return [by_row.get(row, []) for row in range(len(sources))]
+
+    def _queue(self, sources: Sequence[Sequence[int]], config: DecodingConfig) -> "SentenceQueue":
+        """The sentences, the longest first. Raises DragomanError for more tokens than the model has positions for."""
+        src_lengths = torch.tensor([len(source) for source in sources])
+        max_lengths = default_max_lengths(torch.arange(int(src_lengths.max())) < src_lengths[:, None], config)
+        if self.max_target_length is not None:
+            max_lengths.clamp_(max=self.max_target_length)
+        packed = self.weights.of(self, max(int(src_lengths.max()), int(max_lengths.max())))
+        _require_positions(self.src_embedding, int(src_lengths.max()) - self._first_word)
+        read = sources if self.src_end else [source[:-1] for source in sources]
+        return SentenceQueue(packed, read, max_lengths, config)
 
 
 class SentenceQueue:
-    """Sentences that searches on several threads take from, each the next one that none has taken."""
+    """Sentences that searches on several threads take from, each the longest that none has taken."""
 
-    def __init__(self, sources: Sequence[Sequence[int]], vocab: int, max_lengths: Int[Tensor, " sources"]) -> None:
-        (self.ids, self.offsets), self.max_lengths = _flat(sources, vocab), max_lengths
+    def __init__(
+        self,
+        packed: PackedTransformer,
+        sources: Sequence[Sequence[int]],
+        max_lengths: Int[Tensor, " sources"],
+        config: DecodingConfig,
+    ) -> None:
+        self.packed, self.config = packed, config
+        self.order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
+        self.ids, self.offsets = _flat([sources[row] for row in self.order], packed.transformer.src_vocab_size)
+        self.max_lengths = max_lengths[self.order]
         self.next = ctypes.c_int64(0)
 
     def __len__(self) -> int:
-        return len(self.max_lengths)
+        return len(self.order)
 
-    def search(
-        self, packed: PackedTransformer, settings: library.Settings, check: Callable[[], None]
-    ) -> dict[int, list[Hypothesis]]:
-        """The hypotheses of the sentences that this search takes, by their places in the queue."""
-        run = packed.library
-        handle = run.search_new(
-            ctypes.byref(packed.model),
-            ctypes.byref(settings),
-            len(self),
-            *(t.data_ptr() for t in (self.ids, self.offsets, self.max_lengths)),
-            ctypes.byref(self.next),
+    def settings(self, workers: int, threads: int) -> library.Settings:
+        """The settings of a search in C on each of `workers` threads, with `threads` for a large product."""
+        config = self.config
+        counted = config.beam_size if config.stopping in ("likely", "full") else 0
+        banned = torch.tensor(
+            [SPECIALS.pad_id, SPECIALS.bos_id, *([SPECIALS.unk_id] if config.ban_unk else [])], dtype=torch.int32
         )
-        try:
-            while not run.search_run(handle, 1):
-                check()
-            if failed := run.search_failed(handle):
-                check_finite(float("nan") if failed > 0 else float("-inf"), abs(failed) - 1)
-            rows = ((row, _hypotheses(run, handle, row, settings.n_best)) for row in range(len(self)))
-            return {row: hypotheses for row, hypotheses in rows if hypotheses}
-        finally:
-            run.search_free(handle)
+        divisor = divisors(config.length_penalty, self.max_lengths, int(self.max_lengths.max()))
+        rows = min(MAX_ROWS, max(MIN_ROWS, STEP // self.packed.writing))
+        settings = library.Settings(
+            beam=config.beam_size,
+            n_best=config.n_best,
+            counted=max(config.n_best, round(counted * config.patience)),
+            stopping=STOPPING.index(config.stopping),
+            min_length=config.min_length,
+            max_slots=min(max(1, rows // config.beam_size), -(-len(self) // workers)),
+            max_tokens=max(MIN_ROWS, STEP // self.packed.reading),
+            threads=threads,
+            num_banned=len(banned),
+            banned=banned.data_ptr(),
+            divisors=divisor.data_ptr(),
+            bos=SPECIALS.bos_id,
+            eos=SPECIALS.eos_id,
+        )
+        settings.tensors = banned, divisor  # kept as long as the pointers to them
+        return settings
 
 
-def _settings(
-    config: DecodingConfig, queue: SentenceQueue, packed: PackedTransformer, workers: int, threads: int
-) -> library.Settings:
-    """The settings of a search in C on each of `workers` threads, with `threads` for a large product."""
-    counted = config.beam_size if config.stopping in ("likely", "full") else 0
-    banned = torch.tensor(
-        [SPECIALS.pad_id, SPECIALS.bos_id, *([SPECIALS.unk_id] if config.ban_unk else [])], dtype=torch.int32
-    )
-    divisor = divisors(config.length_penalty, queue.max_lengths, int(queue.max_lengths.max()))
-    rows = min(MAX_ROWS, max(MIN_ROWS, STEP // packed.writing))
-    settings = library.Settings(
-        beam=config.beam_size,
-        n_best=config.n_best,
-        counted=max(config.n_best, round(counted * config.patience)),
-        stopping=STOPPING.index(config.stopping),
-        min_length=config.min_length,
-        max_slots=min(max(1, rows // config.beam_size), -(-len(queue) // workers)),
-        max_tokens=max(MIN_ROWS, STEP // packed.reading),
-        threads=threads,
-        num_banned=len(banned),
-        banned=banned.data_ptr(),
-        divisors=divisor.data_ptr(),
-        bos=SPECIALS.bos_id,
-        eos=SPECIALS.eos_id,
-    )
-    settings.tensors = banned, divisor  # kept as long as the pointers to them
-    return settings
+class RunningSearch:
+    """A search in C for sentences of a queue."""
+
+    def __init__(self, queue: SentenceQueue, workers: int, threads: int) -> None:
+        self.queue, self.settings, self.is_done = queue, queue.settings(workers, threads), False
+        self.c = queue.packed.library
+        self.handle = self.c.search_new(
+            ctypes.byref(queue.packed.model),
+            ctypes.byref(self.settings),
+            len(queue),
+            *(t.data_ptr() for t in (queue.ids, queue.offsets, queue.max_lengths)),
+            ctypes.byref(queue.next),
+        )
+        weakref.finalize(self, _freed, queue.packed, self.c.search_free, self.handle)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the next step, about."""
+        return int(self.c.search_rows(self.handle))
+
+    def run(self) -> bool:
+        """Take a step; True when all sentences are done."""
+        self.is_done = bool(self.c.search_run(self.handle, 1))
+        return self.is_done
+
+    def cancel(self, row: int) -> None:
+        """Give up the sentence of a row."""
+        self.c.search_cancel(self.handle, self.queue.order.index(row))
+
+    def hypotheses(self) -> dict[int, list[Hypothesis]]:
+        """Those of the sentences that this search has taken, by their rows. Raises DragomanError as `search`."""
+        order = self.queue.order
+        if failed := self.c.search_failed(self.handle):
+            check_finite(float("nan") if failed > 0 else float("-inf"), order[abs(failed) - 1])
+        best = [_hypotheses(self.c, self.handle, place, self.settings.n_best) for place in range(len(order))]
+        return {row: hypotheses for row, hypotheses in zip(order, best, strict=True) if hypotheses}
+
+
+def run_together(searches: Sequence[RunningSearch]) -> None:
+    """Take a step of searches of one model, whose rows share the products."""
+    count = len(searches)
+    handles, done = (ctypes.c_void_p * count)(*(one.handle for one in searches)), (ctypes.c_int64 * count)()
+    searches[0].c.searches_run(ctypes.byref(handles), count, ctypes.byref(done))
+    for search, is_done in zip(searches, done, strict=True):
+        search.is_done = bool(is_done)
+
+
+def _freed(_: PackedTransformer, free: Callable[[int], None], handle: int) -> None:
+    """Free what C has made, while the model that it looks at is there."""
+    free(handle)
 
 
 def _require_positions(embedding: PositionedEmbedding, length: int) -> None:

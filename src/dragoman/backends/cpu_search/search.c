@@ -607,9 +607,9 @@ typedef struct {
     Slot *slots, **active;
     int64_t num_active;
     int is_filling;      /* more sentences are read before the next step */
+    char *gone;          /* sentences that nobody waits for any more */
     Hypothesis *results; /* (sentences, n_best); length -1: none */
-    Row *rows; /* of a step, and their best next tokens */
-    float *logits, *top;
+    float *logits, *top; /* of the rows of a step */
     int32_t *top_ids;
     int64_t failed; /* 1 + the first sentence whose logits are no numbers; negative: no token is left */
 } Search;
@@ -1024,7 +1024,7 @@ Search *search_new(const Model *m, const Settings *settings, int64_t num_sentenc
     }
     f->results = zeros(num_sentences * f->s.n_best * sizeof(Hypothesis));
     for (int64_t i = 0; i < num_sentences * f->s.n_best; i++) f->results[i].length = -1;
-    f->rows = room(f->num_slots * f->s.beam * sizeof(Row));
+    f->gone = zeros(num_sentences);
     f->top = room(f->num_slots * f->s.beam * k * 4), f->top_ids = room(f->num_slots * f->s.beam * k * 4);
     f->logits = room(4 * ROWS * PADDED(m->vocab) * 4);
     return f;
@@ -1043,6 +1043,10 @@ static int refill(Search *f) {
         if (slot->sentence >= 0) continue;
         int64_t sentence = __atomic_fetch_add(f->next, 1, __ATOMIC_RELAXED);
         if (sentence >= f->num_sentences) break;
+        if (f->gone[sentence]) {
+            i--;
+            continue;
+        }
         slot->sentence = sentence, slot->src_len = f->offsets[sentence + 1] - f->offsets[sentence];
         slot->max_length = f->max_lengths[sentence];
         slot->length = 0, slot->rows = 1, slot->log_probs[0] = 0;
@@ -1055,8 +1059,11 @@ static int refill(Search *f) {
     return f->is_filling = tokens >= f->s.max_tokens;
 }
 
+/* The number of next tokens that are looked at of each row. */
+static int64_t best_count(const Search *f) { return f->s.beam == 1 ? 1 : f->s.beam + 1; }
+
 /* The rows of the next step; each writes its keys and values into a cell of its own. */
-static int64_t next_rows(Search *f) {
+static int64_t next_rows(Search *f, Row *rows) {
     int64_t count = 0;
     for (int64_t i = 0; i < f->num_active; i++) {
         Slot *slot = f->active[i];
@@ -1064,44 +1071,88 @@ static int64_t next_rows(Search *f) {
         for (int64_t b = 0; b < slot->rows; b++, count++) {
             int32_t *path = slot->paths + b * slot->capacity;
             path[slot->length] = (int32_t)(slot->length * f->s.beam + b);
-            f->rows[count] = (Row){slot->memory, slot->keys, slot->values, path, slot->length, (int32_t)f->s.bos};
-            if (slot->length) f->rows[count].last = slot->prefixes[b * slot->capacity + slot->length - 1];
+            rows[count] = (Row){slot->memory, slot->keys, slot->values, path, slot->length, (int32_t)f->s.bos};
+            if (slot->length) rows[count].last = slot->prefixes[b * slot->capacity + slot->length - 1];
         }
     }
     return count;
 }
 
+/* Nobody waits for a sentence any more: its rows are free before the next step. */
+void search_cancel(Search *f, int64_t sentence) { f->gone[sentence] = 1; }
+
+/* Rows of the next step, about. */
+int64_t search_rows(const Search *f) {
+    int64_t rows = 0;
+    for (int64_t i = 0; i < f->num_active; i++) rows += f->active[i]->rows;
+    return MAX(rows, 1);
+}
+
+static void drop_gone(Search *f) {
+    int64_t going = 0;
+    for (int64_t i = 0; i < f->num_active; i++)
+        if (f->gone[f->active[i]->sentence]) finish(f, f->active[i], 0);
+        else f->active[going++] = f->active[i];
+    f->num_active = going;
+}
+
+/* One step of the sentences of one search whose best next tokens are known. */
+static void go_on(Search *f, int64_t k) {
+    int64_t going = 0, row = 0;
+    for (int64_t i = 0; i < f->num_active; i++) {
+        Slot *slot = f->active[i];
+        const float *top = f->top + row * k;
+        const int32_t *ids = f->top_ids + row * k;
+        row += slot->rows;
+        int done = f->s.beam == 1 ? greedy(f, slot, top, ids) : beam_step(f, slot, k, top, ids);
+        if (done) finish(f, slot, f->s.n_best);
+        else f->active[going++] = slot;
+    }
+    f->num_active = going;
+}
+
+/* A step of several searches of one model, whose rows share the products, or a part of the reading before it.
+   `done`: 1 for a search all of whose sentences are done. */
+void searches_run(Search **searches, int64_t count, int64_t *done) {
+    int64_t room_for = 0, rows = 0, wide = PADDED(searches[0]->m->vocab), d = PADDED(searches[0]->m->d_model);
+    for (int64_t n = 0; n < count; n++) {
+        drop_gone(searches[n]);
+        done[n] = !refill(searches[n]) && !searches[n]->num_active;
+        if (!searches[n]->is_filling) room_for += searches[n]->num_active * searches[n]->s.beam;
+    }
+    if (!room_for) return;
+    Row *step = room(room_for * sizeof(Row));
+    for (int64_t n = 0; n < count; n++)
+        if (!searches[n]->is_filling) rows += next_rows(searches[n], step + rows);
+    Work *w = &searches[0]->work;
+    decode_step(w, step, rows);
+    free(step);
+    /* The places of the rows, in their order: search, slot and row of the slot. */
+    int64_t n = -1, slot = 0, place = 0, row = 0;
+    for (int64_t start = 0; start < rows; start += 4 * ROWS) {
+        int64_t some = MIN(4 * ROWS, rows - start);
+        linear(&w->m->output, w->y + start * d, d, some, searches[0]->logits, wide, SET, w);
+        for (int64_t r = 0; r < some; r++, place++, row++) {
+            while (n < 0 || searches[n]->is_filling || slot == searches[n]->num_active ||
+                   place == searches[n]->active[slot]->rows) {
+                if (n >= 0 && !searches[n]->is_filling && slot < searches[n]->num_active) place = 0, slot++;
+                else n++, slot = place = row = 0;
+            }
+            Search *f = searches[n];
+            int64_t k = best_count(f);
+            best_tokens(f, searches[0]->logits + r * wide, k, f->active[slot]->length + 1, f->top + row * k,
+                        f->top_ids + row * k);
+        }
+    }
+    for (n = 0; n < count; n++)
+        if (!searches[n]->is_filling) go_on(searches[n], best_count(searches[n]));
+}
+
 /* At most `steps` steps, or parts of the reading before one. Returns 1 when all sentences are done. */
 int64_t search_run(Search *f, int64_t steps) {
-    int64_t k = f->s.beam == 1 ? 1 : f->s.beam + 1, wide = PADDED(f->m->vocab), d = PADDED(f->m->d_model);
-    for (; steps > 0; steps--) {
-        if (refill(f)) continue;
-        if (!f->num_active) return 1;
-        int64_t rows = next_rows(f), row = 0;
-        decode_step(&f->work, f->rows, rows);
-        for (int64_t start = 0, place = 0, slot = 0; start < rows; start += 4 * ROWS) {
-            int64_t count = MIN(4 * ROWS, rows - start);
-            linear(&f->m->output, f->work.y + start * d, d, count, f->logits, wide, SET, &f->work);
-            for (int64_t r = 0; r < count; r++, place++) {
-                while (place >= f->active[slot]->rows) place = 0, slot++;
-                best_tokens(f, f->logits + r * wide, k, f->active[slot]->length + 1, f->top + (start + r) * k,
-                            f->top_ids + (start + r) * k);
-            }
-        }
-        int64_t going = 0;
-        for (int64_t i = 0; i < f->num_active; i++) {
-            Slot *slot = f->active[i];
-            int64_t rows_of_slot = slot->rows;
-            const float *top = f->top + row * k;
-            const int32_t *ids = f->top_ids + row * k;
-            int done = f->s.beam == 1 ? greedy(f, slot, top, ids) : beam_step(f, slot, k, top, ids);
-            row += rows_of_slot;
-            if (done) finish(f, slot, f->s.n_best);
-            else f->active[going++] = slot;
-        }
-        f->num_active = going;
-    }
-    return 0;
+    int64_t done = 0;
+    while (steps-- > 0 && !done) searches_run(&f, 1, &done);
+    return done;
 }
 
 int64_t search_failed(const Search *f) { return f->failed; }
@@ -1130,7 +1181,7 @@ void search_free(Search *f) {
     }
     for (int64_t i = 0; i < f->num_sentences * f->s.n_best; i++)
         if (f->results[i].length >= 0) free(f->results[i].tokens);
-    free(f->slots), free(f->active), free(f->results), free(f->rows), free(f->top), free(f->top_ids), free(f->logits);
+    free(f->slots), free(f->active), free(f->results), free(f->gone), free(f->top), free(f->top_ids), free(f->logits);
     work_free(&f->work), free(f);
 }
 
