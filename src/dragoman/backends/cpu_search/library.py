@@ -1,6 +1,7 @@
 """The functions and structures of `search.c`."""
 
 import ctypes
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The compiled file; None, with one message, where there is no compiler."""
+    """The compiled file; None, with one message, where there is no compiler, and on Windows, whose take other flags."""
+    if sys.platform == "win32":
+        return None
     flags = ("-fopenmp",) if c_library.shares_threads() else ()
     loaded = c_library.load(SOURCE, flags, "translating by PyTorch's own operations alone")
     for name, (result, arguments) in FUNCTIONS.items() if loaded is not None else ():
