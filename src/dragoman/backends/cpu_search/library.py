@@ -1,7 +1,7 @@
 """The functions and structures of `search.c`."""
 
 import ctypes
-import sys
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 @cache
 def library() -> ctypes.CDLL | None:
     """The compiled file; None, with one message, where there is no compiler, and on Windows, whose take other flags."""
-    if sys.platform == "win32":
+    if not hasattr(os, "getuid"):
         return None
     flags = ("-fopenmp",) if c_library.shares_threads() else ()
     loaded = c_library.load(SOURCE, flags, "translating by PyTorch's own operations alone")
