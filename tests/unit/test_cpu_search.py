@@ -4,6 +4,7 @@ import copy
 import os
 import platform
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 from tests.errors import raises_error
 
 from dragoman.backends.accelerate import search_in_c
-from dragoman.backends.cpu_search import library
+from dragoman.backends.cpu_search import fast_transformer, library
 from dragoman.backends.cpu_search.fast_transformer import FastTransformer, Logits
 from dragoman.backends.cpu_search.weights import PRECISIONS, can_be_packed
 from dragoman.config import parse
@@ -179,6 +180,31 @@ def test_a_copy_of_a_model_packs_its_own_weights() -> None:
             parameter.mul_(0.5)
     assert in_c(other, config) != before
     assert in_c(own, config) == before
+
+
+def test_the_error_of_a_thread_is_what_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, first = fast(model_of()), threading.Event()
+
+    def fails_once() -> None:
+        if not first.is_set():
+            first.set()
+            raise KeyError("of one thread")
+
+    monkeypatch.setattr(fast_transformer, "check", fails_once)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with pytest.raises(KeyError, match="of one thread"):
+            in_c(own, DecodingConfig(beam_size=2), SOURCES * 10)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_another_type_or_device_packs_the_weights_anew() -> None:
+    own, config = fast(model_of()), DecodingConfig(beam_size=2)
+    before = in_c(own, config)
+    assert in_c(own.to(torch.bfloat16), config) != before
+    assert type(copy.deepcopy(own).to("meta")) is Transformer
 
 
 # -- what went wrong elsewhere ---------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from dragoman.decoding.search import default_max_lengths
 from dragoman.device import side_by_side
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.models.blocks import PositionedEmbedding
-from dragoman.models.transformer import Transformer, TransformerMemory
+from dragoman.models.transformer import Transformer, TransformerMemory, TransformerState
 
 MIN_ROWS, MAX_ROWS = 48, 256
 """Rows of a step of a search in C."""
@@ -163,6 +163,14 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
             return super().encode(src, src_mask, maps)
         return Unread(self, src, src_mask)
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Transformer":
+        """Change type or device, as `Module.to` does: the weights are packed anew, or not where there is no CPU."""
+        super()._apply(fn, recurse)
+        self.weights = Weights(self.weights.precision)
+        if next(self.parameters()).device.type != "cpu":
+            self.__class__ = Transformer  # type: ignore[assignment]
+        return self
+
     @property
     def looks_up(self) -> bool:
         """True if a datastore's probabilities are mixed with the model's, so that no search is done in C to the end."""
@@ -195,18 +203,17 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         whole = [state for state in states if isinstance(state, RunningSearch)]
         if whole:
             run_together(whole)
-        rest = [number for number, state in enumerate(states) if not isinstance(state, RunningSearch)]
         answers: list[tuple[Tensor, Any]] = [(NOTHING, state) for state in states]
-        if rest:
-            inputs = [prevs[number] for number in rest], [states[number] for number in rest]
-            is_fast = all(isinstance(state, FastState) for state in inputs[1])
-            stepped: Any = self._step(*inputs, has_logits=True) if is_fast else super().decode_steps(*inputs)
-            for number, answer in zip(rest, stepped, strict=True):
-                answers[number] = answer
+        for kind, step in ((FastState, self._step), (TransformerState, super().decode_steps)):
+            numbers = [number for number, state in enumerate(states) if isinstance(state, kind)]
+            if numbers:
+                stepped = step([prevs[number] for number in numbers], [states[number] for number in numbers])
+                for number, answer in zip(numbers, stepped, strict=True):
+                    answers[number] = answer
         return answers
 
     def _step(
-        self, prevs: Sequence[Tensor], states: Sequence[FastState], *, has_logits: bool
+        self, prevs: Sequence[Tensor], states: Sequence[FastState], *, has_logits: bool = True
     ) -> list[tuple[Tensor, FastState]]:
         longest = 1 + max(state.paths.size(1) for state in states)
         packed = self.weights.of(self, longest)
@@ -266,7 +273,7 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
                 while not search.run():
                     check()
                     if stopped.is_set():
-                        raise InterruptedError  # what another thread has raised is raised
+                        return {}  # another thread has failed, and its error is raised
                 return search.hypotheses()
             except BaseException:
                 stopped.set()
