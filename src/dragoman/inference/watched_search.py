@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from dragoman.backends.cpu_search.fast_transformer import FastState
 from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis
 from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
@@ -219,7 +220,9 @@ def _step(
 
 def _cache(step: BeamStep) -> str:
     """The decoder's memory of a hypothesis's tokens so far."""
-    if isinstance(step.state, TransformerState):
-        layers, cached = len(step.state.past), step.state.past[0]
-        return f"keys and values of {cached.length} tokens in {layers} layers"
+    state = step.state
+    if isinstance(state, TransformerState):
+        return f"keys and values of {state.past[0].length} tokens in {len(state.past)} layers"
+    if isinstance(state, FastState):
+        return f"keys and values of {state.paths.size(1)} tokens in {len(state.cells.keys)} layers"
     return "one state, however many tokens there were"
