@@ -97,6 +97,12 @@ def test_training_in_several_processes(script: Script) -> None:
     assert re.search(rf"^2 processes of 1 thread, fast +{RATE} tokens/s .*, 1\.00 times$", printed, re.MULTILINE)
 
 
+def test_a_run_behind_servers_of_several_searches(script: Script) -> None:
+    rows = {row[0]: row[1:] for row in rows_of(script("serving_engines.py", RUN, SRC, "--count", "4"))}
+    assert {"our search", "int8"} <= set(rows)
+    assert all(float(cell.replace(",", "")) >= 0 for row in rows.values() for cell in row)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc, which Linux has")
 def test_the_growth_of_cost(script: Script, tmp_path: Path) -> None:
     sizes = ["--lengths", "16", "--vocabularies", "1000", "--pairs", "3000", "--train-steps", "100"]
