@@ -213,7 +213,7 @@ def test_nobody_goes_on_with_half_a_model(tmp_path: Path, monkeypatch: pytest.Mo
     data = settings(tmp_path, "demo", *FIRST)
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(config.to_yaml(recipes.parsed(config.override(data, ["training.log_every=1"]), "tiny")))
-    monkeypatch.setattr(serve, "RECIPE", recipe)
+    monkeypatch.setattr(demo, "RECIPE", recipe)
     event = RunLog.event
 
     def stopping(log: RunLog, kind: str, **fields: Any) -> None:
