@@ -1,4 +1,4 @@
-/* Translation by a Transformer on one thread of a CPU: encoder, decoder steps, greedy and beam search, in one piece.
+/* Translation by a Transformer on a CPU: encoder, decoder steps, greedy and beam search, in one piece.
 
    The fast implementation of `models/transformer.py` (encode, decode_steps), `decoding/greedy.py` and
    `decoding/beam.py`; read those first: names are the same, and each function here names its textbook. What is gained:
@@ -81,7 +81,7 @@ INLINE floats exponential(floats x) {
     return (floats)(bits & ~tiny);
 }
 
-/* -- structures; `search.py` has them too ------------------------------------------------------------------------- */
+/* -- structures; `library.py` has them too ------------------------------------------------------------------------ */
 
 enum activation { RELU, GELU, GELU_TANH, SILU };
 enum placement { PRE, POST, OUTPUT };
@@ -366,7 +366,8 @@ int64_t packed_bytes(int64_t outputs, int64_t inputs, int64_t kind) {
     return PADDED(outputs) * inputs * 4;
 }
 
-/* A weight (outputs, inputs) into panels: [panel][inputs / group][PANEL][group]. Once for each layer, from `search.py`.
+/* A weight (outputs, inputs) into panels: [panel][inputs / group][PANEL][group]. Once for each layer, from
+   `weights.py`.
    `scales`, `sums`: of a layer in int8, to be written. Returns the kind of its products. */
 int64_t pack(const float *weight, int64_t outputs, int64_t inputs, int64_t kind, void *packed, float *scales,
              int32_t *sums) {
@@ -586,7 +587,7 @@ typedef struct {
 
 /* A sentence that is being translated. A row of its decoder is a place of its beam. */
 typedef struct {
-    int64_t sentence, src_len, length, max_length, capacity, rows;
+    int64_t sentence, length, max_length, capacity, rows;
     Memory *memory;     /* of each decoder layer */
     float **keys, **values; /* of each decoder layer: a cell for each position and place of the beam */
     int32_t *paths;     /* (beam, capacity): the cell of each past position's token */
@@ -594,7 +595,6 @@ typedef struct {
     int32_t *next_paths, *next_prefixes; /* of the next step, while it is made from these */
     float *log_probs;   /* (beam) */
     Hypothesis *finished; /* (counted), best first */
-    int64_t memory_room;
 } Slot;
 
 typedef struct {
@@ -1047,12 +1047,13 @@ static int refill(Search *f) {
             i--;
             continue;
         }
-        slot->sentence = sentence, slot->src_len = f->offsets[sentence + 1] - f->offsets[sentence];
+        int64_t src_len = f->offsets[sentence + 1] - f->offsets[sentence];
+        slot->sentence = sentence;
         slot->max_length = f->max_lengths[sentence];
         slot->length = 0, slot->rows = 1, slot->log_probs[0] = 0;
-        for (int64_t l = 0; l < f->m->decoder.num_layers; l++) memory_room(f->m, &slot->memory[l], slot->src_len);
-        sources[count++] = (Source){f->sources + f->offsets[sentence], slot->src_len, slot->memory};
-        tokens += slot->src_len;
+        for (int64_t l = 0; l < f->m->decoder.num_layers; l++) memory_room(f->m, &slot->memory[l], src_len);
+        sources[count++] = (Source){f->sources + f->offsets[sentence], src_len, slot->memory};
+        tokens += src_len;
         f->active[f->num_active++] = slot;
     }
     if (count) encode(&f->work, sources, count);
