@@ -330,7 +330,8 @@ def marian(cell: Cell) -> Loaded:
     translator = SearchTranslator.load(cell.run, device="cpu", beam_size=cell.beam, n_best=1)
     decoding = marian_export.nearest(translator.decoding)
     if cell.forced:
-        decoding = replace(decoding, max_length_ratio=cell.forced / (1 + cell.forced))  # a source has a </s>
+        # A source has a </s>; Marian ends with the first length above its bound.
+        decoding = replace(decoding, max_length_ratio=(cell.forced - 0.5) / (1 + cell.forced))
     python, _, _, *settings = marian_export.command(cell.exported("marian"), decoding, cell.threads)
     settings += ["--skip-cost"] if cell.beam == 1 else []
     settings += ["--optimize", "true", "--gemm-type", "packed8"] if cell.precision == "int8" else []

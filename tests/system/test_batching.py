@@ -21,7 +21,7 @@ from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.tokenizers.pair import save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 
-WORDS = [f"w{number}" for number in range(300)]
+WORDS = [a + b + c for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrs"]  # no digits, which would be kept
 SENTENCES, BATCHINGS = 1000, 20
 MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"type": "recurrent", "attention": "none", "d_model": 64, "d_embedding": 64},

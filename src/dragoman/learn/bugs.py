@@ -166,11 +166,10 @@ def forward(self, x, padding_mask, maps=None):
     symptoms.batch_dependence._replace(measure=lambda seed: symptoms.batch_dependence(seed, **RECURRENT)),
     toy=RECURRENT,
 )
-def read(self, x, padding_mask, *, reverse=False):
+def read(self, x, real, *, reverse=False):
     """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros."""
-    real = padding_mask[:, :, None]
-    x = x.masked_fill(~real, 0.0)  # first of all: a NaN at a pad would come back in gradients
-    inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
+    x = x.masked_fill(~real[:, :, None], 0.0)  # first of all: a NaN at a pad would come back in gradients
+    inputs = list(zip(self.project_input(x).unbind(1), real[:, :, None].unbind(1), strict=True))
     state = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
     outputs = []
     for projected, is_real in reversed(inputs) if reverse else inputs:
@@ -486,11 +485,10 @@ def sinusoidal_table(length, d_model, *, base=10_000.0, layout="interleaved", of
     symptoms.share_of_its_own,
     toy={"type": "recurrent"},
 )
-def read(self, x, padding_mask, *, reverse=False):
+def read(self, x, real, *, reverse=False):
     """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros."""
-    real = padding_mask[:, :, None]
-    x = x.masked_fill(~real, 0.0)  # first of all: a NaN at a pad would come back in gradients
-    inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
+    x = x.masked_fill(~real[:, :, None], 0.0)  # first of all: a NaN at a pad would come back in gradients
+    inputs = list(zip(self.project_input(x).unbind(1), real[:, :, None].unbind(1), strict=True))
     state = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
     outputs = []
     for projected, is_real in reversed(inputs) if reverse else inputs:

@@ -43,8 +43,8 @@ class MaskedLanguageModel(nn.Module):
         init_linear(self, config.initialization)
 
     def forward(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
+        self, ids: Int[Tensor, "batch len"], real: Bool[Tensor, "batch len"]
     ) -> Float[Tensor, "batch len vocab"]:
         # Zeros at pads: even with weight 0, a NaN there would spoil a sum.
-        x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
-        return self.output(self.encoder.hidden(x, padding_mask))
+        x = self.embedding(ids).masked_fill(~real[..., None], 0.0)
+        return self.output(self.encoder.hidden(x, real))

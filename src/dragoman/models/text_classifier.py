@@ -72,12 +72,12 @@ class TextClassifier(nn.Module):
         init_linear(self, config.initialization)
 
     def forward(
-        self, ids: Int[Tensor, "batch len"], padding_mask: Bool[Tensor, "batch len"]
+        self, ids: Int[Tensor, "batch len"], real: Bool[Tensor, "batch len"]
     ) -> Float[Tensor, "batch num_labels"]:
         if self.training and self.word_dropout:
             ids = ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, self.unk_id)
         # Zeros at pads: even with weight 0, a NaN there would spoil a sum.
-        x = self.embedding(ids).masked_fill(~padding_mask[..., None], 0.0)
+        x = self.embedding(ids).masked_fill(~real[..., None], 0.0)
         if self.convolution is not None:
-            x = self.convolution(x).masked_fill(~padding_mask[..., None], 0.0)
-        return self.head(self.dropout(self.encoder(x, padding_mask)))
+            x = self.convolution(x).masked_fill(~real[..., None], 0.0)
+        return self.head(self.dropout(self.encoder(x, real)))

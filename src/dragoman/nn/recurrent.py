@@ -53,7 +53,7 @@ class RecurrentLayer(nn.Module, ABC):
         return F.linear(h, weight, bias)
 
     def read(
-        self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"], *, reverse: bool = False
+        self, x: Float[Tensor, "batch len d_input"], real: Bool[Tensor, "batch len"], *, reverse: bool = False
     ) -> tuple[Float[Tensor, "batch len d_state"], State]:
         """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros.
 
@@ -62,9 +62,8 @@ class RecurrentLayer(nn.Module, ABC):
         """
         # Not packed sequences: those give later positions fewer rows, a CPU's matrix products may then round a row
         # differently, and a translation would depend on its batch.
-        real = padding_mask[:, :, None]
-        x = x.masked_fill(~real, 0.0)  # first of all: a NaN at a pad would come back in gradients
-        inputs = list(zip(self.project_input(x).unbind(1), real.unbind(1), strict=True))
+        x = x.masked_fill(~real[:, :, None], 0.0)  # first of all: a NaN at a pad would come back in gradients
+        inputs = list(zip(self.project_input(x).unbind(1), real[:, :, None].unbind(1), strict=True))
         state: State = (x.new_zeros(x.size(0), self.fast.hidden_size),) * self.num_parts
         outputs = []
         for projected, is_real in reversed(inputs) if reverse else inputs:
@@ -145,14 +144,14 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, x: Float[Tensor, "batch len d_input"], padding_mask: Bool[Tensor, "batch len"]
+        self, x: Float[Tensor, "batch len d_input"], real: Bool[Tensor, "batch len"]
     ) -> tuple[Float[Tensor, "batch len d_model"], StackState]:
         """(the top layer's hidden states, the last state of each layer). Values at pads reach neither."""
         states = []
         for number, layer in enumerate(self.layers):
             x = self.dropout(x) if number else x
             read = [
-                direction.read(x, padding_mask, reverse=reverse)
+                direction.read(x, real, reverse=reverse)
                 for direction, reverse in zip(cast(Iterable[RecurrentLayer], layer), (False, True), strict=False)
             ]
             x = torch.cat([outputs for outputs, _ in read], dim=-1)  # (batch, len, d_model)

@@ -34,11 +34,11 @@ class RecurrentAttention(nn.Module, ABC):
         query: Float[Tensor, "sentences queries d_model"],
         keys: Float[Tensor, "sentences src_len d_key"],
         memory: Float[Tensor, "sentences src_len d_model"],
-        padding_mask: Bool[Tensor, "sentences src_len"],
+        real: Bool[Tensor, "sentences src_len"],
     ) -> tuple[Float[Tensor, "sentences queries d_model"], Float[Tensor, "sentences queries src_len"]]:
         """(context of each query, attention weights: each row sums to 1 and is 0 at pads)."""
         # A bfloat16 weight has 8 bits; a row of them would not sum to 1.
-        scores = self.scores(query, keys).float().masked_fill(~padding_mask[:, None, :], -math.inf)
+        scores = self.scores(query, keys).float().masked_fill(~real[:, None, :], -math.inf)
         weights = scores.softmax(dim=-1)
         return torch.bmm(weights.to(memory.dtype), memory), weights
 
