@@ -29,8 +29,8 @@ from dragoman.device import machine_name
 from dragoman.experiments.bench.batches import RandomPairs, subject
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.runs.events import METRICS, read_events
+from dragoman.special_tokens import SPECIALS
 from dragoman.tasks import recipes
-from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loop import Trainer
 from dragoman.version import commit
 

@@ -29,8 +29,8 @@ from dragoman.decoding.search import search_together
 from dragoman.errors import DragomanError
 from dragoman.formats.base import Code, Item
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.special_tokens import EOS_ID
 from dragoman.text.annotations import has_learnt, number_of
-from dragoman.text.tokenizers.base import EOS_ID
 
 LinksOf = Callable[[AlignedPair], Links]
 Paragraphs = list[tuple[list[Item], list[Item]]]

@@ -50,8 +50,8 @@ from dragoman.pipeline.document import DocumentTranslator
 from dragoman.pipeline.guarded import GuardedTranslator
 from dragoman.pipeline.splitter import Splitter
 from dragoman.progress import Progress, say
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.placeholders import has_same_spans, keeps_part_numbers, span_pattern
-from dragoman.text.tokenizers.base import UNK_ID
 
 LIST = Path(__file__).with_suffix(".txt")
 LANGUAGES = ("en", "de")

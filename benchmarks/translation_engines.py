@@ -26,8 +26,8 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.new_run import write_run
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 from dragoman.text.tokenizers.pair import pieces_of, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.whitespace import WhitespaceConfig
 from dragoman.version import __version__

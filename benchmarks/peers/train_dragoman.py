@@ -8,9 +8,9 @@ from clock import StepClock
 from task import CLIP_NORM, LABEL_SMOOTHING, SHAPES, SPECIALS, parse_options
 
 from dragoman.experiments.bench.batches import subject
+from dragoman.special_tokens import PAD_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.task import TranslationTask
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.training.loop import Trainer
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "multi30k-en-de-tok.yaml"

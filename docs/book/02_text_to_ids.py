@@ -85,7 +85,7 @@ print(unknown[:9])
 # > code: text/tokenizers/words.py: WordsTokenizer
 
 # %%
-from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from dragoman.importing.import_run import import_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SCRIPTS = [
     "the dog runs over a wet street and a woman looks at the sea",

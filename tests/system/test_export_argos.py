@@ -28,9 +28,9 @@ from dragoman.models.families import TransformerConfig
 from dragoman.quality.scores import EvaluationConfig
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import checkpoint
+from dragoman.special_tokens import PAD_ID
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.tokenizers.words import WordsConfig

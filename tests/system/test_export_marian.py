@@ -26,7 +26,7 @@ from dragoman.importing.import_run import import_model
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.transformer import Transformer
 from dragoman.runs import checkpoint
-from dragoman.text.tokenizers.base import BOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, PAD_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 MARIANS: dict[str, Any] = {

@@ -33,7 +33,7 @@ from dragoman.errors import DragomanError, Error  # noqa: E402
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID  # noqa: E402
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 

@@ -19,7 +19,7 @@ from dragoman.errors import Error
 from dragoman.export.normalization import sentencepiece_model
 from dragoman.importing.import_run import import_model
 from dragoman.inference.search_translator import SearchTranslator
-from dragoman.text.tokenizers.base import SPECIALS
+from dragoman.special_tokens import SPECIALS
 from dragoman.text.tokenizers.pair import pieces_of
 
 PYTHON = "DRAGOMAN_OPENNMT"

@@ -15,9 +15,9 @@ from dragoman.config import override, parse
 from dragoman.decoding.base import DecodingConfig
 from dragoman.export import export, target
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.special_tokens import UNK_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import load_tokenizers, pieces_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")

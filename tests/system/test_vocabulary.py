@@ -21,10 +21,10 @@ from dragoman.experiments.vocabulary import Changes, change_vocabulary  # noqa: 
 from dragoman.export import export  # noqa: E402
 from dragoman.importing.import_run import import_model  # noqa: E402
 from dragoman.inference.search_translator import SearchTranslator  # noqa: E402
+from dragoman.special_tokens import UNK_ID  # noqa: E402
 from dragoman.tasks import recipes  # noqa: E402
 from dragoman.tasks.recipes import TranslationRecipe  # noqa: E402
 from dragoman.text.annotations import Placed, has_learnt, with_pieces  # noqa: E402
-from dragoman.text.tokenizers.base import UNK_ID  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 

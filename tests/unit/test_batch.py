@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.steps import steps_of
 
 from dragoman.data.batch import collate, collate_src
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 ids = st.lists(st.integers(4, 2**31), max_size=12)
 

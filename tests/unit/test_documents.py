@@ -12,7 +12,8 @@ from tests.errors import raises_error
 from dragoman.config import parse
 from dragoman.data.text_corpus import TextCorpusConfig, encode, prepare_text
 from dragoman.errors import Error
-from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.special_tokens import EOS_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TOKENIZERS as KINDS
 from dragoman.text.tokenizers.pair import CharactersConfig, SentencePieceConfig, WhitespaceConfig, WordsConfig
 

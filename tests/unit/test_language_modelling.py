@@ -20,10 +20,10 @@ from dragoman.inference.generator import Generator
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
+from dragoman.special_tokens import EOS_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.language_modelling.job import LanguageModellingRecipe
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, samples, score
-from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.tokenizers.characters import CharactersTokenizer
 from dragoman.text.tokenizers.pair import CharactersConfig, TokenizerPair, WordsConfig, save_tokenizers
 from dragoman.text.tokenizers.words import WordsTokenizer

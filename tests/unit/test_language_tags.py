@@ -11,10 +11,10 @@ from dragoman.config import parse
 from dragoman.data.encode import Encoder
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
+from dragoman.special_tokens import EOS_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.text.corpus import ParallelSource
-from dragoman.text.tokenizers.base import EOS_ID
 from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.training.optim import frozen_parameters

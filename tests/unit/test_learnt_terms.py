@@ -23,12 +23,12 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.pipeline.pipeline import as_whole_terms
+from dragoman.special_tokens import UNK_ID
 from dragoman.text import inflection, learnt_terms
 from dragoman.text.annotations import CODE_PIECES, TERM_PIECES, Placed, with_term_pieces, without_pieces
 from dragoman.text.augment import TextAugmentConfig
 from dragoman.text.glossary import Glossary, TermMatch
 from dragoman.text.inflection import Inflection
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import train_tokenizers
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig
 from dragoman.text.words import Word, words

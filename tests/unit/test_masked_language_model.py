@@ -19,8 +19,8 @@ from dragoman.inference.fill_mask import FillMask
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_yaml
+from dragoman.special_tokens import EOS_ID, SPECIALS
 from dragoman.tasks import recipes
-from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [list(range(4, 4 + n)) for n in (1, 3, 8, 20, 14, 2, 9)]

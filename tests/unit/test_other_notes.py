@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dragoman.analysis.printed import without_pad
-from dragoman.decoding.base import SPECIALS
 from dragoman.nn.masks import causal_mask, padding_mask
 from dragoman.nn.positions import sinusoidal_table
 from dragoman.nn.residual import PostNorm, PreNorm
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from dragoman.training.schedules import NoamConfig
 
 PAGE = Path(__file__).parents[2] / "docs/other-notes.md"
@@ -248,7 +248,7 @@ def test_specials() -> None:
         assert f"{edition}: " + ", ".join(f"`{name}` {number}" for number, name in enumerate(names)) in page
     padding = {names.index(name) for names in orders.values() for name in names if name in ("<pad>", "<blank>")}
     assert padding == {0, 1, 2}
-    ours = (SPECIALS.pad_id, SPECIALS.unk_id, SPECIALS.bos_id, SPECIALS.eos_id)
+    ours = (PAD_ID, UNK_ID, BOS_ID, EOS_ID)
     assert ours == (0, 1, 2, 3)
     assert "`<pad>` 0, `<unk>` 1, `<s>` 2, `</s>` 3" in page
 

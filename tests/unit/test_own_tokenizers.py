@@ -18,9 +18,9 @@ from dragoman.config import parse, to_dict
 from dragoman.errors import DragomanError, Error
 from dragoman.experiments.vocabulary import Changes, changed
 from dragoman.export.huggingface_tokenizer import problems
+from dragoman.special_tokens import SPECIALS
 from dragoman.tasks.auto_recipe import check_changes
 from dragoman.tasks.recipes import TranslationRecipe
-from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import (
     TokenizerPair,
     check_tokenizers,

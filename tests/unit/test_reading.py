@@ -18,7 +18,7 @@ SUPPORT = {
     "decoding.continuous_batching", "decoding.filters", "decoding.rules", "decoding.search", "decoding.rows",
     "evaluation", "inference", "languages", "models.families", "models.stacks", "nn.kv_cache",
     "nn.relative_positions", "nn.ssru",
-    "quality",
+    "quality", "special_tokens",
     "text.augment", "text.plain_sources", "text.glossary", "text.images", "text.labelled", "text.lines", "text.sources",
     "text.tokenizers", "training",
 }  # fmt: skip

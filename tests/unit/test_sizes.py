@@ -15,7 +15,7 @@ from dragoman.cli.main import GROUPS, load
 ROOT = Path(dragoman.__file__).parent
 MAX_LINES = 60
 MAX_PARAMETERS = 8
-MAX_TOP_LEVEL_MODULES = 8
+MAX_TOP_LEVEL_MODULES = 9
 UNCLEAR_BEGINNINGS = ("What ", "Whether ", "How ")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

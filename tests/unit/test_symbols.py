@@ -10,9 +10,9 @@ from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.errors import Error
+from dragoman.special_tokens import UNK_ID
 from dragoman.tasks.auto_recipe import with_room
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import (
     TOKENIZERS,
     SentencePieceConfig,

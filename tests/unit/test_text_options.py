@@ -27,10 +27,10 @@ from dragoman.inference.translation import Segment, Translation
 from dragoman.models.families import TransformerConfig
 from dragoman.nn.embeddings import TokenEmbedding
 from dragoman.pipeline.lines import OutputFormat
+from dragoman.special_tokens import UNK_ID
 from dragoman.tasks.recipes import TranslationRecipe
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.word_vectors import load_vectors
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers, train_tokenizers
 from dragoman.text.tokenizers.words import WordsConfig
 from dragoman.training import loss as textbook

@@ -17,17 +17,8 @@ from tests.errors import raises_error
 
 from dragoman.config import parse
 from dragoman.errors import DragomanError, Error
-from dragoman.text.tokenizers.base import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    SPECIALS,
-    UNK_ID,
-    UNK_SURFACE,
-    Tokenizer,
-    Vocabulary,
-    sample_lines,
-)
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import UNK_SURFACE, Tokenizer, Vocabulary, sample_lines
 from dragoman.text.tokenizers.cased import CasedConfig
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.pair import (

@@ -16,7 +16,7 @@ from dragoman.cancellation import check
 from dragoman.inference.scoring import token_log_probs
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Ids
-from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.special_tokens import UNK_ID
 
 SURE_LINK_LOSS_NATS = 1.0
 """A word that loses so much (nats) has more than half of a sure link."""

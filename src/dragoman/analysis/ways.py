@@ -22,7 +22,7 @@ from dragoman.inference.translation import Segment
 from dragoman.models.base import Seq2SeqModel
 from dragoman.nn.attention import KVCache, MultiHeadAttention, repeat_kv
 from dragoman.nn.recurrent_attention import AdditiveAttention, DotAttention, RecurrentAttention
-from dragoman.text.tokenizers.base import EOS_ID
+from dragoman.special_tokens import EOS_ID
 
 MAX_TOKENS = 80
 """Of a sentence that is explained: with more the maps are too small to be read."""

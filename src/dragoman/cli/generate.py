@@ -8,7 +8,7 @@ from dragoman.cli.options import Device, Run, Which, given
 from dragoman.cli.streams import text_output
 from dragoman.inference.generator import Generator
 from dragoman.progress import say
-from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.special_tokens import UNK_ID
 
 
 def generate(

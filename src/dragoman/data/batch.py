@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dragoman.data.movable import Movable
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 Ids = Sequence[int] | np.ndarray[Any, np.dtype[Any]]
 

@@ -11,7 +11,7 @@ from dragoman.config import Field, settings
 from dragoman.data.inputs import IntArray, TextInputs
 from dragoman.data.movable import Movable
 from dragoman.data.random import keyed_uniform
-from dragoman.text.tokenizers.base import BOS_ID, SPECIALS
+from dragoman.special_tokens import BOS_ID, SPECIALS
 
 MASK_ID = BOS_ID
 """The id that stands for a hidden token: `<s>`, which no encoder reads otherwise. So the vocabulary stays as it is, and

@@ -27,10 +27,10 @@ from dragoman.data.row_order import MIN_ROWS_ON_DISK
 from dragoman.errors import DragomanError, Error, show, writing
 from dragoman.progress import Progress, say
 from dragoman.runs import atomic_io
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.corpus import Source
 from dragoman.text.lines import container, reporting_os_errors
 from dragoman.text.sources.base import files_of, fingerprint
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, save_tokenizers
 
 FORMAT = 1

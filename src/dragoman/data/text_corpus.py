@@ -17,9 +17,10 @@ from dragoman.data.encode import id_dtype
 from dragoman.data.inputs import TextInputs
 from dragoman.data.row_order import IntArray
 from dragoman.errors import Error, writing
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.normalize import spelling_of
 from dragoman.text.plain_sources import PlainSource
-from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 
 
 @settings

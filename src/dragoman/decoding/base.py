@@ -15,6 +15,7 @@ from dragoman.decoding.filters import DrawConfig
 from dragoman.decoding.penalties import AveragePenalty, LengthPenalty
 from dragoman.decoding.rows import rows_at_once, top_columns
 from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step, WordPenalty
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 TIE_CANDIDATES = 2
 """So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
@@ -121,19 +122,6 @@ class DecodingConfig:
 
 
 @dataclass(frozen=True)
-class Specials:
-    """The ids that a search has to know, the same in every Dragoman vocabulary."""
-
-    pad_id: int = 0
-    unk_id: int = 1
-    bos_id: int = 2
-    eos_id: int = 3
-
-
-SPECIALS = Specials()
-
-
-@dataclass(frozen=True)
 class Hypothesis:
     """A translation: `ids` without `<s>` and `</s>`, `log_prob` (nats, `</s>` counted), `score` to rank by."""
 
@@ -146,9 +134,9 @@ class Hypothesis:
 
 def banned_ids(config: DecodingConfig, length: int) -> list[int]:
     """Ids that may not be token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
-    banned = [SPECIALS.pad_id, SPECIALS.bos_id]
-    banned += [SPECIALS.unk_id] if config.ban_unk else []
-    banned += [SPECIALS.eos_id] if length <= config.min_length else []
+    banned = [PAD_ID, BOS_ID]
+    banned += [UNK_ID] if config.ban_unk else []
+    banned += [EOS_ID] if length <= config.min_length else []
     return banned
 
 

@@ -50,7 +50,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.decoding.base import (
-    SPECIALS,
     DecodingConfig,
     Hypothesis,
     banned_ids,
@@ -61,6 +60,7 @@ from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import Slots, check_finite
 from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
 class Beams(NamedTuple):
@@ -134,7 +134,7 @@ def beam_search(
             beams.log_probs, log_probs.unflatten(0, (-1, beam)), ids.unflatten(0, (-1, beam)), config.diversity
         )  # (slots, 2 * beam)
         finished = add_finished(finished, beams, ranked, divisor[length])
-        chosen = going_on(ranked, SPECIALS.eos_id)
+        chosen = going_on(ranked, EOS_ID)
         before, beams = beams, extend(beams, chosen)
 
         by_now = divisor[max_lengths] if config.stopping == "exact" else divisor[length]
@@ -204,7 +204,7 @@ def may_stop(
     if config.stopping == "full":
         done |= finished.scores[:, -1] > -math.inf
     elif config.stopping == "first":
-        done |= finishing(ranked, SPECIALS.eos_id)[:, 0]
+        done |= finishing(ranked, EOS_ID)[:, 0]
     return done
 
 
@@ -227,7 +227,7 @@ def first_beams(batch: int, beam: int, device: torch.device) -> Beams:
     """`<s>` for every sentence, in the first place only: `beam` equal prefixes would stay equal for ever."""
     log_probs = torch.full((batch, beam), -math.inf, device=device)
     log_probs[:, 0] = 0.0
-    return Beams(torch.full((batch, beam, 1), SPECIALS.bos_id, dtype=torch.long, device=device), log_probs)
+    return Beams(torch.full((batch, beam, 1), BOS_ID, dtype=torch.long, device=device), log_probs)
 
 
 def no_finished(batch: int, config: DecodingConfig, device: torch.device) -> Finished:
@@ -246,10 +246,10 @@ def extend(beams: Beams, chosen: Candidates) -> Beams:
 def add_finished(finished: Finished, beams: Beams, ranked: Candidates, divisor: Float[Tensor, ""]) -> Finished:
     """The n best of the finished hypotheses so far and the new ones; among equals the earlier one is first."""
     beam = beams.log_probs.size(1)
-    new_log_probs = ranked.log_probs[:, :beam].masked_fill(~finishing(ranked, SPECIALS.eos_id), -math.inf)
+    new_log_probs = ranked.log_probs[:, :beam].masked_fill(~finishing(ranked, EOS_ID), -math.inf)
     new_tokens = gather_rows(beams.prefixes, ranked.places[:, :beam])[:, :, 1:]
     grown = new_tokens.size(2) - finished.tokens.size(2)
-    old_tokens = functional.pad(finished.tokens, (0, grown), value=SPECIALS.pad_id)
+    old_tokens = functional.pad(finished.tokens, (0, grown), value=PAD_ID)
 
     scores = torch.cat([finished.scores, new_log_probs / divisor], dim=1)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
@@ -278,7 +278,7 @@ def collect(
         columns = (source.tokens[rows].tolist(), source.scores[rows].tolist(), source.log_probs[rows].tolist())
         for (_, sentence), *of_sentence in zip(closing, *columns, strict=True):
             hypotheses = [
-                Hypothesis([token for token in tokens if token != SPECIALS.pad_id], score, log_prob, cut)
+                Hypothesis([token for token in tokens if token != PAD_ID], score, log_prob, cut)
                 for tokens, score, log_prob in zip(*of_sentence, strict=True)
                 if math.isfinite(log_prob)
             ]

@@ -27,7 +27,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
-    SPECIALS,
     DecodingConfig,
     Hypothesis,
     banned_ids,
@@ -37,6 +36,7 @@ from dragoman.decoding.rows import FoundNothing, Slots, check_finite
 from dragoman.decoding.rules import Rule, Step
 from dragoman.errors import Error
 from dragoman.models.base import ROW_MULTIPLE, DecoderState
+from dragoman.special_tokens import BOS_ID, EOS_ID
 
 Terms = tuple[tuple[int, ...], ...]
 """The terms that one translation must hold, each at a place of its own; a term that stands twice must be held twice."""
@@ -167,7 +167,7 @@ class ConstrainedSearch:
 
         Returns the place of each one's parent.
         """
-        eos_log_probs = log_probs[:, SPECIALS.eos_id].tolist()
+        eos_log_probs = log_probs[:, EOS_ID].tolist()
         candidates = self._candidates(log_probs, length)
         if length > self.config.min_length:
             self._finish(eos_log_probs, candidates, length)
@@ -196,7 +196,7 @@ class ConstrainedSearch:
         for place, prefix in enumerate(self.alive):
             writes_term[place, prefix.progress.next_tokens()] = True
         banned = torch.zeros(log_probs.size(1), dtype=torch.bool, device=log_probs.device)
-        banned[[*banned_ids(self.config, length), SPECIALS.eos_id]] = True
+        banned[[*banned_ids(self.config, length), EOS_ID]] = True
         log_probs = log_probs.masked_fill(banned & ~writes_term, -math.inf)  # a term may hold <unk>
         if self.glue is not None:
             ended = torch.tensor([prefix.progress.just_written for prefix in self.alive], device=log_probs.device)
@@ -274,10 +274,10 @@ def constrained_search(
     slots = Slots(batch - padding_slots, rows_per_slot, padding_slots, state.pads_rows)
 
     for length in range(1, max(sentence.limit for sentence in sentences) + 1):
-        prefixes = torch.full((len(slots.sentences), rows_per_slot, length), SPECIALS.bos_id, device=device)
+        prefixes = torch.full((len(slots.sentences), rows_per_slot, length), BOS_ID, device=device)
         for slot, number in enumerate(slots.sentences):
             if number >= 0:
-                written = [(SPECIALS.bos_id, *prefix.progress.ids) for prefix in sentences[number].alive]
+                written = [(BOS_ID, *prefix.progress.ids) for prefix in sentences[number].alive]
                 prefixes[slot, : len(written)] = torch.tensor(written, device=device)
         logits, state = yield prefixes[:, :, -1].flatten(), state
         log_probs = logits.log_softmax(dim=-1, dtype=torch.float32)

@@ -12,10 +12,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.decoding.base import SPECIALS, Hypothesis
+from dragoman.decoding.base import Hypothesis
 from dragoman.device import float64_device
 from dragoman.errors import Error
 from dragoman.models.base import Seq2SeqModel
+from dragoman.special_tokens import BOS_ID, PAD_ID
 
 MIN_ATTENTION = 1e-6
 """A position that was not looked at at all has this much attention: its logarithm has to be a number."""
@@ -64,8 +65,8 @@ def rank_by_coverage(
         # A batch of its own for each sentence: nothing depends on its neighbours.
         lengths = [len(item.ids) + (not item.cut) for item in of_sentence]  # a cut one has no </s> to look for
         longest = max(lengths)
-        before = [SPECIALS.bos_id] if read is None else read[row].tolist()
-        tgt_in = torch.full((len(of_sentence), len(before) - 1 + longest), SPECIALS.pad_id, device=src.device)
+        before = [BOS_ID] if read is None else read[row].tolist()
+        tgt_in = torch.full((len(of_sentence), len(before) - 1 + longest), PAD_ID, device=src.device)
         for place, item in enumerate(of_sentence):
             ids = [*before, *item.ids][: tgt_in.size(1)]
             tgt_in[place, : len(ids)] = torch.tensor(ids, device=src.device)

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from dragoman.config import Field, settings
-from dragoman.decoding.base import SPECIALS
 from dragoman.decoding.filters import DrawConfig, draw, filtered, numbers
 from dragoman.decoding.rows import Slots, padded
 from dragoman.device import float64_device
 from dragoman.errors import Error
+from dragoman.special_tokens import BOS_ID, PAD_ID, UNK_ID
 
 
 @settings
@@ -88,7 +88,7 @@ def _stream(
     ids = torch.zeros(len(chosen), int(lengths.max()) + config.max_tokens, dtype=torch.long, device=device)
     for slot, row in enumerate(chosen):
         ids[slot, : len(prompts[row])] = torch.tensor(prompts[row], device=device)
-    banned = torch.tensor([SPECIALS.pad_id, SPECIALS.unk_id, SPECIALS.bos_id], device=device)
+    banned = torch.tensor([PAD_ID, UNK_ID, BOS_ID], device=device)
     slots = Slots(num_sentences=len(chosen), rows_per_slot=1)
     state, seen = model.start(len(chosen)), 0
 

@@ -7,7 +7,6 @@ from jaxtyping import Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
-    SPECIALS,
     DecodingConfig,
     Hypothesis,
     banned_ids,
@@ -18,6 +17,7 @@ from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import Slots, check_finite
 from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState
+from dragoman.special_tokens import BOS_ID, EOS_ID
 
 
 def greedy_search(
@@ -38,7 +38,7 @@ def greedy_search(
     results: list[list[Hypothesis]] = [[] for _ in range(batch - padding_slots)]
     longest = int(max_lengths.max())
     divisor = divisors(config.length_penalty, max_lengths, longest)
-    tokens = torch.full((batch, 1), SPECIALS.bos_id, dtype=torch.long, device=device)  # (slots, length)
+    tokens = torch.full((batch, 1), BOS_ID, dtype=torch.long, device=device)  # (slots, length)
     log_probs = torch.zeros(batch, device=device)
 
     for length in range(1, longest + 1):
@@ -48,7 +48,7 @@ def greedy_search(
         log_probs = log_probs + step_log_probs[:, 0]
         tokens = torch.cat([tokens, ids], dim=1)
 
-        done = (ids[:, 0] == SPECIALS.eos_id) | (max_lengths <= length)
+        done = (ids[:, 0] == EOS_ID) | (max_lengths <= length)
         closing = slots.close(done.tolist())
         if not closing:
             continue
@@ -56,7 +56,7 @@ def greedy_search(
         for slot, sentence in closing:
             sequence, score, log_prob = (column[slot] for column in columns)
             check_finite(log_prob, sentence)
-            written = [token for token in sequence if token != SPECIALS.eos_id]
+            written = [token for token in sequence if token != EOS_ID]
             results[sentence] = [Hypothesis(written, score, log_prob, cut=len(written) == length)]
 
         kept = slots.shrink()

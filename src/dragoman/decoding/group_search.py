@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis, banned_ids, best_tokens, divisors
+from dragoman.decoding.base import DecodingConfig, Hypothesis, banned_ids, best_tokens, divisors
 from dragoman.decoding.beam import (
     Beams,
     Candidates,
@@ -30,6 +30,7 @@ from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import Slots
 from dragoman.decoding.rules import Rule
 from dragoman.models.base import DecoderState
+from dragoman.special_tokens import EOS_ID
 
 
 def group_search(
@@ -64,7 +65,7 @@ def group_search(
         for group in range(groups):
             ranked = _ranked(beams[group].log_probs, log_probs[:, group], ids[:, group], taken, config.diversity)
             finished[group] = add_finished(finished[group], beams[group], ranked, divisor[length])
-            chosen = going_on(ranked, SPECIALS.eos_id)
+            chosen = going_on(ranked, EOS_ID)
             beams[group] = extend(beams[group], chosen)
             taken = torch.cat([taken, chosen.ids], dim=1)
             parents.append(chosen.places + group * width)

@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dragoman.decoding.base import (
-    SPECIALS,
     DecodingConfig,
     Hypothesis,
     SampledConfig,
@@ -27,6 +26,7 @@ from dragoman.decoding.rows import Slots, check_finite, rows_at_once
 from dragoman.decoding.rules import Rule, Step
 from dragoman.device import float64_device
 from dragoman.models.base import DecoderState
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 
 
 def sample_search(
@@ -52,7 +52,7 @@ def sample_search(
     divisor = divisors(config.length_penalty, max_lengths, longest).tolist()
     exact = float64_device(device)
     where = _where(config.sampling, sources, padding_slots, longest).to(exact)
-    tokens = torch.full((batch, samples, 1), SPECIALS.bos_id, device=device)
+    tokens = torch.full((batch, samples, 1), BOS_ID, device=device)
     log_probs = torch.zeros(batch, samples, dtype=torch.float64, device=exact)
     lengths = torch.zeros(batch, samples, dtype=torch.long, device=device)  # of what has ended; 0: it goes on
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -67,9 +67,9 @@ def sample_search(
         goes_on = lengths == 0
         drawn = own.gather(1, ids[:, None]).view_as(lengths)
         log_probs = log_probs + torch.where(goes_on, drawn, 0.0).to(exact)
-        ids = torch.where(goes_on, ids.view_as(lengths), SPECIALS.pad_id)
+        ids = torch.where(goes_on, ids.view_as(lengths), PAD_ID)
         tokens = torch.cat([tokens, ids[:, :, None]], dim=2)
-        ends = goes_on & ((ids == SPECIALS.eos_id) | (max_lengths <= length)[:, None])
+        ends = goes_on & ((ids == EOS_ID) | (max_lengths <= length)[:, None])
         lengths = torch.where(ends, length, lengths)
         closing = slots.close((lengths > 0).all(dim=1).tolist())
         if not closing:
@@ -78,7 +78,7 @@ def sample_search(
             columns = tokens[slot, :, 1:].tolist(), log_probs[slot].tolist(), lengths[slot].tolist()
             for drawn_ids, log_prob, size in zip(*columns, strict=True):
                 check_finite(log_prob, sentence)
-                written = [token for token in drawn_ids[:size] if token != SPECIALS.eos_id]
+                written = [token for token in drawn_ids[:size] if token != EOS_ID]
                 results[sentence].append(Hypothesis(written, log_prob / divisor[size], log_prob, len(written) == size))
         kept = slots.shrink()
         if not kept:

@@ -30,11 +30,11 @@ from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import TOKENIZER, check_run_dir
 from dragoman.runs.lock import locked
 from dragoman.runs.new_run import write_run
+from dragoman.special_tokens import PAD_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.auto_recipe import default_recipe
 from dragoman.tasks.fine_tuning import sample
 from dragoman.text.lines import find, read_lines
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import ReuseConfig, save_tokenizers
 
 TEXT = "taught"

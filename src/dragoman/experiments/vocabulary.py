@@ -24,12 +24,13 @@ from dragoman.progress import Progress
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, read_run
 from dragoman.runs.new_run import write_run
+from dragoman.special_tokens import SPECIALS, UNK_ID
 from dragoman.tasks import recipes
 from dragoman.tasks.pretrained import has_named_rows
 from dragoman.text.annotations import PIECES
 from dragoman.text.lines import find, read_lines
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
+from dragoman.text.tokenizers.base import Tokenizer, Vocabulary
 from dragoman.text.tokenizers.cased import CasedTokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of, save_tokenizers, tokenizer_settings

@@ -30,7 +30,7 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import language_of
 from dragoman.models.transformer import Transformer
 from dragoman.runs import atomic_io
-from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
+from dragoman.special_tokens import EOS_ID, SPECIALS
 from dragoman.text.tokenizers.sentencepiece_model import with_fillers
 from dragoman.version import __version__
 

@@ -33,7 +33,7 @@ from dragoman.nn.positions import AlibiPositions, LearnedPositions, RotaryPositi
 from dragoman.nn.relative_positions import RelativePositions
 from dragoman.nn.residual import OutputNorm, PostNorm
 from dragoman.nn.ssru import SSRU
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16")

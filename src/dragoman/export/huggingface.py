@@ -43,7 +43,7 @@ from dragoman.inference.long_input import split_long
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.transformer import Transformer
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 BATCH_SENTENCES = 32
 """The most positions that the engine of `load` gives to `generate` at once."""

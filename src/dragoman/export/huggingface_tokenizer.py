@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from dragoman.runs.atomic_io import write_json
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.hub import HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, FramedTokenizer, bare
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of

@@ -31,7 +31,8 @@ from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.models.transformer import Transformer
 from dragoman.runs import atomic_io
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Tokenizer
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 from dragoman.text.tokenizers.pieces import PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import SentencePieceTokenizer

@@ -27,7 +27,7 @@ from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.positions import SINUSOID_BASE, AttentionPositions, SinusoidalPositions
 from dragoman.nn.residual import PostNorm, PreNorm
 from dragoman.nn.ssru import SSRU
-from dragoman.text.tokenizers.base import BOS_ID
+from dragoman.special_tokens import BOS_ID
 
 OLD, NEW = "transformer", "transformer-new"
 EPSILONS = {OLD: 1e-6, NEW: 1e-5}

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from dragoman import config
 from dragoman.config import settings
-from dragoman.decoding.base import SPECIALS, DecodingConfig, Specials
+from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import Error, not_installed, writing
 from dragoman.export.onnx_graph import NEXT, OPSET, StateTensor, write_graphs
 from dragoman.inference.search_translator import SearchTranslator
@@ -37,6 +37,7 @@ from dragoman.models.recurrent import Recurrent
 from dragoman.models.transformer import Transformer
 from dragoman.nn.ssru import SSRU
 from dragoman.runs.atomic_io import read_json, write_json
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from dragoman.text.normalize import NORMALIZERS
 from dragoman.text.tokenizers.pair import load_tokenizers, save_tokenizers
 from dragoman.version import __version__
@@ -47,6 +48,14 @@ MAX_BYTES = 2**31
 """Of a file of protocol buffers, which a graph is with its weights."""
 
 NO_MAPS = "its graphs give no attention maps, which a coverage penalty needs: set decoding.coverage_penalty to 0"
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    pad_id: int = PAD_ID
+    unk_id: int = UNK_ID
+    bos_id: int = BOS_ID
+    eos_id: int = EOS_ID
 
 
 @settings
@@ -62,7 +71,7 @@ class OnnxDescription:
     tgt_vocab_size: int
     max_target_length: int | None  #: Tokens that a translation may have with its `</s>`; null: as many as one likes.
     state: tuple[StateTensor, ...]
-    specials: Specials = SPECIALS
+    specials: SpecialIds = SpecialIds()
     normalize: str
     """The Unicode normal form of a text before it is tokenized: `none`, `nfc` or `nfkc`."""
     max_src_tokens: int  #: A longer text is cut into parts before it is translated.

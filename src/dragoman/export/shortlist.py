@@ -22,8 +22,8 @@ import numpy as np
 from dragoman.alignment.lexicon import translation_probabilities
 from dragoman.data.store import IdCorpus
 from dragoman.errors import Error
+from dragoman.special_tokens import SPECIALS
 from dragoman.text.annotations import ON_BOTH_SIDES, PIECES, has_learnt
-from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair, pieces_of
 
 FILE = "vmap.txt"

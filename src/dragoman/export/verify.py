@@ -18,9 +18,9 @@ from dragoman.progress import size_text
 from dragoman.quality.scores import EvaluationConfig, score
 from dragoman.quality.test_set import TestSet
 from dragoman.runs.directory import read_run
+from dragoman.special_tokens import SPECIALS
 from dragoman.text.corpus import CorpusConfig, FilesSource, Source
 from dragoman.text.lines import read_lines
-from dragoman.text.tokenizers.base import SPECIALS
 
 NEAR_TIE = 1e-5
 """Two translations whose scores differ by less may change places by float32 rounding alone."""

@@ -26,7 +26,7 @@ from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.attention import MultiHeadAttention
 from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.special_tokens import BOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers, pieces_of
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 

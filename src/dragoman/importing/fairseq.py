@@ -34,7 +34,7 @@ from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import LearnedPositions
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, SPECIALS
+from dragoman.special_tokens import BOS_ID, EOS_ID, SPECIALS
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES
 

@@ -33,7 +33,8 @@ from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions, sinusoidal_table
 from dragoman.runs.atomic_io import read_bytes, read_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, Vocabulary
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers

@@ -25,7 +25,8 @@ from dragoman.inference.loading import build_model
 from dragoman.models.transformer import Transformer, TransformerConfig
 from dragoman.nn.positions import SINUSOID_BASE, LearnedPositions
 from dragoman.runs.atomic_io import read_bytes
-from dragoman.text.tokenizers.base import EOS_ID, SPECIALS, UNK_ID, Tokenizer, Vocabulary
+from dragoman.special_tokens import EOS_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import Tokenizer, Vocabulary
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.errors import Error
-from dragoman.text.tokenizers.base import BOS_ID, SPECIALS, Tokenizer, Vocabulary
+from dragoman.special_tokens import BOS_ID, SPECIALS
+from dragoman.text.tokenizers.base import Tokenizer, Vocabulary
 from dragoman.text.tokenizers.language_tags import SRC, TGT, LanguageTags
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer

@@ -26,8 +26,8 @@ from dragoman.quality.classification import ClassScores, score_labels
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json
 from dragoman.runs.directory import read_run
+from dragoman.special_tokens import PAD_ID, UNK_ID
 from dragoman.text.lines import STREAM_LINES, in_chunks
-from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 BATCH_POSITIONS = 8192

@@ -17,8 +17,8 @@ from dragoman.errors import Error
 from dragoman.models.masked_language_model import MaskedLanguageModel, MaskedLanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run
+from dragoman.special_tokens import PAD_ID, SPECIALS
 from dragoman.text.normalize import spelling_of
-from dragoman.text.tokenizers.base import PAD_ID, SPECIALS
 from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 

@@ -14,8 +14,8 @@ from dragoman.device import pick_device
 from dragoman.models.language_model import LanguageModel, LanguageModelConfig
 from dragoman.runs import checkpoint
 from dragoman.runs.directory import read_run
+from dragoman.special_tokens import EOS_ID, PAD_ID
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import EOS_ID, PAD_ID
 from dragoman.text.tokenizers.pair import Tokenizer, load_tokenizers
 
 

@@ -12,8 +12,8 @@ from dragoman.models.families import ModelConfig, Seq2SeqModel
 from dragoman.nn import lora
 from dragoman.runs import adapter, checkpoint
 from dragoman.runs.directory import read_run, require_alike
+from dragoman.special_tokens import PAD_ID
 from dragoman.text.corpus import CorpusConfig
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import TokenizerPair, load_tokenizers
 
 

@@ -42,7 +42,7 @@ from dragoman.models.ensemble import Ensemble
 from dragoman.progress import Progress
 from dragoman.runs import checkpoint
 from dragoman.runs.atomic_io import read_json, write_json
-from dragoman.text.tokenizers.base import PAD_ID
+from dragoman.special_tokens import PAD_ID
 
 INDEX, TOKENS, SETTINGS = "keys.faiss", "tokens.npy", "datastore.json"
 

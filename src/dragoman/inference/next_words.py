@@ -4,7 +4,7 @@ from dragoman.decoding.penalties import NoPenalty
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
-from dragoman.text.tokenizers.base import EOS_ID
+from dragoman.special_tokens import EOS_ID
 from dragoman.text.words import split_words
 
 TOKENS_PER_WORD = 12

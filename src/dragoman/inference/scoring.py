@@ -13,7 +13,7 @@ from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Ids, Scored
 from dragoman.models.base import ROW_MULTIPLE
-from dragoman.text.tokenizers.base import EOS_ID, PAD_ID, SPECIALS
+from dragoman.special_tokens import EOS_ID, PAD_ID, SPECIALS
 
 
 def score(

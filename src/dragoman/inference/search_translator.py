@@ -32,9 +32,9 @@ from dragoman.inference.unknown_words import without_unknown
 from dragoman.languages.codes import fits, is_known, written_without_spaces
 from dragoman.languages.punctuation import joined_by
 from dragoman.models.base import Seq2SeqModel
+from dragoman.special_tokens import BOS_ID, EOS_ID
 from dragoman.text.glossary import TERM_SPACE, Glossary
 from dragoman.text.normalize import NORMALIZERS
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 MAX_PREFIX_TOKENS = 256

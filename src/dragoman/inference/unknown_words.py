@@ -13,8 +13,9 @@ from dragoman.decoding.coverage import cross_attention
 from dragoman.errors import Error
 from dragoman.inference.translation import Segment
 from dragoman.models.base import Seq2SeqModel
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.lines import find, read_lines
-from dragoman.text.tokenizers.base import UNK_ID, UNK_SURFACE
+from dragoman.text.tokenizers.base import UNK_SURFACE
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.text.words import UNSPACED, Word, spaced_words, words
 

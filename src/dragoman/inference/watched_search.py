@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from dragoman.backends.cpu_search.fast_transformer import FastState
-from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis
+from dragoman.decoding.base import DecodingConfig, Hypothesis
 from dragoman.decoding.beam import BeamStep, finishing, going_on
 from dragoman.decoding.continuous_batching import search_together
 from dragoman.decoding.search import default_max_lengths
@@ -16,6 +16,7 @@ from dragoman.inference.attention_maps import labels
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Segment
 from dragoman.models.transformer import TransformerState
+from dragoman.special_tokens import EOS_ID
 
 GOES_ON, FINISHED, OUTRANKED, END_TOO_LOW = "goes on", "finished", "outranked", "</s> too low"
 """Fates of a candidate. The last one: a `</s>` that is not among the best `beam_size` is no reason to stop."""
@@ -123,7 +124,7 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     longest = min(longest, translator.model.max_target_length or longest)
     steps = [_step(translator, one, decoding.length_penalty.divisor, longest, top) for one in watched]
     best = hypotheses[0]
-    pieces = labels(tokenizers.tgt, best.ids if best.cut else [*best.ids, SPECIALS.eos_id])
+    pieces = labels(tokenizers.tgt, best.ids if best.cut else [*best.ids, EOS_ID])
     why, stopped = _why_stopped(steps[-1], decoding, longest)
     return WatchedSearch(
         src=labels(tokenizers.src, ids),
@@ -178,7 +179,7 @@ def _step(
 ) -> SearchStep:
     """The first slot of a step, in words."""
     tgt, beam = translator.tokenizers.tgt, step.beams.log_probs.size(1)
-    ends, goes = finishing(step.ranked, SPECIALS.eos_id)[0].tolist(), going_on(step.ranked, SPECIALS.eos_id)
+    ends, goes = finishing(step.ranked, EOS_ID)[0].tolist(), going_on(step.ranked, EOS_ID)
     kept = list(zip(goes.places[0].tolist(), goes.ids[0].tolist(), strict=True))
     by = divisor(step.length)
     candidates = []
@@ -187,7 +188,7 @@ def _step(
         if not math.isfinite(log_prob):
             continue
         place = kept.index((parent, token)) if (parent, token) in kept else None
-        is_end = token == SPECIALS.eos_id
+        is_end = token == EOS_ID
         finished = is_end and rank < beam and ends[rank]
         fate = FINISHED if finished else END_TOO_LOW if is_end else GOES_ON if place is not None else OUTRANKED
         [piece] = labels(tgt, [token])

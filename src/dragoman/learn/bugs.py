@@ -21,7 +21,6 @@ from dragoman.data.batch import Batch, _end, _layout, collate_src
 from dragoman.data.random import random_uint64
 from dragoman.data.row_order import shuffled
 from dragoman.decoding import base as decoding
-from dragoman.decoding.base import SPECIALS
 from dragoman.learn import one_sentence as sentences
 from dragoman.learn import symptoms
 from dragoman.learn.bug import Bug, Figure
@@ -34,7 +33,7 @@ from dragoman.nn.kv_cache import SharedKVCache
 from dragoman.nn.positions import LAYOUTS, sinusoidal_rates
 from dragoman.nn.residual import NORM_PLACEMENTS
 from dragoman.runs.atomic_io import read_yaml
-from dragoman.text.tokenizers.base import EOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from dragoman.training import loss as loss_functions
 from dragoman.training import optim, schedules
 
@@ -378,9 +377,9 @@ def forward(self, ids, start=0):
 @bug("</s> is never allowed", decoding.banned_ids, "a_search_stops_at_the_end", symptoms.mean_length)
 def banned_ids(config, length):
     """Ids that may not be token number `length` (from 1): `<pad>`, `<s>`, maybe `<unk>`, too early a `</s>`."""
-    banned = [SPECIALS.pad_id, SPECIALS.bos_id]
-    banned += [SPECIALS.unk_id] if config.ban_unk else []
-    banned += [SPECIALS.eos_id] if length > config.min_length else []
+    banned = [PAD_ID, BOS_ID]
+    banned += [UNK_ID] if config.ban_unk else []
+    banned += [EOS_ID] if length > config.min_length else []
     return banned
 
 

@@ -9,10 +9,10 @@ from dragoman.config import parse
 from dragoman.data.batch import Batch, collate
 from dragoman.models.families import TransformerConfig
 from dragoman.models.transformer import Transformer
+from dragoman.special_tokens import SPECIALS
 from dragoman.training.loss import token_loss
 from dragoman.training.schedules import warm_up
 
-SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 SRC_VOCAB = (*SPECIALS, "ich", "möchte", "ein", "bier")
 """Place n is the token of id n: ich 4, möchte 5, ein 6, bier 7."""
 TGT_VOCAB = (*SPECIALS, "i", "want", "a", "beer")

@@ -20,7 +20,7 @@ from dragoman.learn.laboratory import SRC, TGT
 from dragoman.models import blocks
 from dragoman.nn import attention, positions, recurrent, residual
 from dragoman.nn.dropout import Dropout
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from dragoman.training import loss as losses
 from dragoman.training import schedules
 from dragoman.training.config import TrainingConfig

@@ -26,6 +26,7 @@ from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Splitter
 from dragoman.quality.faults import source_warnings, warnings_of
 from dragoman.quality.warnings import Warning, WarningKind
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.annotations import has_learnt, plain_text
 from dragoman.text.glossary import TermMatch
 from dragoman.text.message_format import is_message, parse
@@ -40,7 +41,7 @@ from dragoman.text.placeholders import (
     spans,
     without_spans,
 )
-from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.words import Word, places, words
 
 FALLBACK = {"beam_size": 5, "no_repeat_ngram": 3}

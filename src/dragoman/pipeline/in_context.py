@@ -23,8 +23,8 @@ from dragoman.decoding.base import Hypothesis
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Searcher, Segment, Translation
 from dragoman.pipeline.splitter import Piece
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.annotations import BREAK
-from dragoman.text.tokenizers.base import UNK_ID
 
 MAX_SENTENCES_TOGETHER = 64
 """Sentences of as many documents that are searched for together, at most."""

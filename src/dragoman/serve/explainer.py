@@ -14,7 +14,7 @@ from dragoman.inference.loading import load_parts
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.models.base import Seq2SeqModel
 from dragoman.serve.service import ServedRun
-from dragoman.text.tokenizers.base import EOS_ID, SPECIALS
+from dragoman.special_tokens import EOS_ID, SPECIALS
 
 MAX_BEGIN = 256
 """Tokens of a beginning that a reader chooses."""

@@ -34,7 +34,7 @@ from dragoman.progress import say
 from dragoman.serve.fairness import FairQueue, Shares
 from dragoman.serve.logs import traced
 from dragoman.serve.processor import AHEAD_SECONDS, ProcessorTime, Used, User, after_the_event_loop
-from dragoman.text.tokenizers.base import EOS_ID
+from dragoman.special_tokens import EOS_ID
 
 Result = TypeVar("Result")
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dragoman.text.tokenizers.base import UNK_ID
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 
 NUM_CODES = 16

@@ -19,7 +19,7 @@ from torch import Tensor
 from dragoman.backends.cpu_search import library
 from dragoman.backends.cpu_search.weights import PackedTransformer, projection
 from dragoman.cancellation import check
-from dragoman.decoding.base import SPECIALS, DecodingConfig, Hypothesis, divisors
+from dragoman.decoding.base import DecodingConfig, Hypothesis, divisors
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import check_finite
 from dragoman.decoding.search import default_max_lengths
@@ -27,6 +27,7 @@ from dragoman.device import side_by_side
 from dragoman.models.base import ROW_MULTIPLE
 from dragoman.models.blocks import PositionedEmbedding
 from dragoman.models.transformer import Transformer, TransformerMemory, TransformerState
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 MIN_ROWS, MAX_ROWS = 48, 256
 """Rows of a step of a search in C."""
@@ -331,9 +332,7 @@ class SentenceQueue:
         """The settings of a search in C on each of `workers` threads, with `threads` for a large product."""
         config = self.config
         counted = config.beam_size if config.stopping in ("likely", "full") else 0
-        banned = torch.tensor(
-            [SPECIALS.pad_id, SPECIALS.bos_id, *([SPECIALS.unk_id] if config.ban_unk else [])], dtype=torch.int32
-        )
+        banned = torch.tensor([PAD_ID, BOS_ID, *([UNK_ID] if config.ban_unk else [])], dtype=torch.int32)
         divisor = divisors(config.length_penalty, self.max_lengths, int(self.max_lengths.max()))
         rows = min(MAX_ROWS, max(MIN_ROWS, STEP // self.packed.writing))
         settings = library.Settings(
@@ -348,8 +347,8 @@ class SentenceQueue:
             num_banned=len(banned),
             banned=banned.data_ptr(),
             divisors=divisor.data_ptr(),
-            bos=SPECIALS.bos_id,
-            eos=SPECIALS.eos_id,
+            bos=BOS_ID,
+            eos=EOS_ID,
         )
         settings.tensors = banned, divisor  # kept as long as the pointers to them
         return settings

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from dragoman.data.batch import Batch, collate
 from dragoman.errors import DragomanError, Error
 from dragoman.runs.log import RunLog
+from dragoman.special_tokens import SPECIALS
 from dragoman.tasks import recipes
 from dragoman.tasks.translation.job import TranslationJob, TranslationRecipe
 from dragoman.tasks.translation.task import TranslationTask
 from dragoman.text.sources.base import files_of
-from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.distillation import Teachers
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses

@@ -20,6 +20,7 @@ from dragoman.models.families import TextClassifierConfig, ViTConfig
 from dragoman.quality.classification import ClassScores
 from dragoman.runs.atomic_io import write_text
 from dragoman.runs.directory import TOKENIZER, check_run_dir
+from dragoman.special_tokens import PAD_ID, UNK_ID
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search
 from dragoman.tasks.classification.task import ClassificationTask, shown
 from dragoman.tasks.pretrained import RowNames
@@ -30,7 +31,6 @@ from dragoman.text.labelled import LabelledSource
 from dragoman.text.lines import read_lines
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
-from dragoman.text.tokenizers.base import PAD_ID, UNK_ID
 from dragoman.text.tokenizers.pair import SingleConfig, WordsConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses

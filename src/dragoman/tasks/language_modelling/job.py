@@ -19,13 +19,13 @@ from dragoman.errors import Error
 from dragoman.inference.generator import Generator
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
+from dragoman.special_tokens import PAD_ID
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.task import LanguageModellingTask, TextScores, samples, score
 from dragoman.tasks.vocabulary import checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.plain_sources import PlainSource
 from dragoman.text.sources.base import fingerprint
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.characters import CharactersConfig
 from dragoman.text.tokenizers.pair import SingleConfig
 from dragoman.training.config import TrainingConfig

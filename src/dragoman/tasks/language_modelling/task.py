@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from dragoman.backends import chunked_loss
 from dragoman.data.windows import IntArray, WindowPlan, Windows, covering, cut
 from dragoman.inference.generator import Generator
+from dragoman.special_tokens import EOS_ID, UNK_ID
 from dragoman.tasks.base import Scores
-from dragoman.text.tokenizers.base import EOS_ID, UNK_ID
 from dragoman.training.loss import TEXTBOOK, Losses, r_drop_loss
 from dragoman.training.nonfinite import listed
 from dragoman.training.task import PlannedTask, Validation

@@ -15,13 +15,13 @@ from dragoman.device import pick_device
 from dragoman.inference.fill_mask import FillMask
 from dragoman.models.masked_language_model import MaskedLanguageModelConfig
 from dragoman.runs.directory import TOKENIZER
+from dragoman.special_tokens import PAD_ID
 from dragoman.tasks.base import Files, Job, RecipeSettings, refuse_search, scored_texts
 from dragoman.tasks.language_modelling.job import LanguageModelTraining
 from dragoman.tasks.masked_language_modelling.task import MaskedLanguageModellingTask, MaskedLMScores, score
 from dragoman.tasks.vocabulary import check_positions, checked_tokenizer, expected_vocabulary, kept_tokenizers
 from dragoman.text.normalize import spelling_of
 from dragoman.text.sources.base import fingerprint
-from dragoman.text.tokenizers.base import PAD_ID
 from dragoman.text.tokenizers.pair import SentencePieceConfig, SingleConfig
 from dragoman.training.loop import Trainer
 from dragoman.training.step import pick_losses

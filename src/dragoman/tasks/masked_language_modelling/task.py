@@ -13,8 +13,8 @@ from dragoman.data.eval_batches import eval_batches
 from dragoman.data.inputs import TextInputs
 from dragoman.data.masked_tokens import MaskedLMBatch, MaskingConfig, mask_tokens
 from dragoman.inference.fill_mask import FillMask
+from dragoman.special_tokens import SPECIALS
 from dragoman.tasks.base import Scores
-from dragoman.text.tokenizers.base import SPECIALS
 from dragoman.training.loss import TEXTBOOK, Losses
 from dragoman.training.nonfinite import listed
 from dragoman.training.task import PlannedTask, Validation

@@ -42,6 +42,7 @@ from dragoman.quality.scores import EvaluationConfig, Scores
 from dragoman.quality.test_set import TestSet
 from dragoman.runs import atomic_io, checkpoint
 from dragoman.runs.directory import TOKENIZER, check_run_dir, require_alike
+from dragoman.special_tokens import UNK_ID
 from dragoman.tasks.base import TEST_SAMPLES, Files, Job, RecipeSettings, dropped_text
 from dragoman.tasks.collection import prepare_collection
 from dragoman.tasks.translation.leaks import left_out_of, with_leaks, without_leaks
@@ -57,7 +58,6 @@ from dragoman.text.normalize import NORMALIZERS, spelling_of
 from dragoman.text.sources.base import PairSource, digest, files_of, fingerprint
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.stream import Stream, StreamEnded, StreamSource
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import (
     ReuseConfig,
     TokenizerConfig,

@@ -20,9 +20,9 @@ from dragoman.data.stream_blocks import StreamBlocks
 from dragoman.evaluation.translation import evaluate, spread, translate
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.quality.scores import EvaluationConfig, score
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.augment import Augment, TextAugmentConfig
 from dragoman.text.corpus import Pair
-from dragoman.text.tokenizers.base import UNK_ID
 from dragoman.text.tokenizers.pair import TokenizerPair
 from dragoman.training.distillation import Teachers
 from dragoman.training.distributed import Ranks

@@ -12,10 +12,7 @@ from typing import Any, ClassVar, Self
 from dragoman import config as settings_io
 from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_json, write_json
-
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
-"""The first pieces of every vocabulary, in the order of their ids."""
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 
 UNK_SURFACE = "⁇"
 """The text that `decode` writes for the unknown piece: visible, and in no one's text."""

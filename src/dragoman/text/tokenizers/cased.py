@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, Self
 
 from dragoman.config import settings
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID
 from dragoman.text.tokenizers.resampling import WORD_START
 from dragoman.text.tokenizers.sentencepiece import SentencePieceConfig, SentencePieceTokenizer
 from dragoman.text.tokenizers.wrapped import WrappedTokenizer

@@ -17,9 +17,10 @@ from dragoman.config import settings
 from dragoman.errors import DragomanError, Error
 from dragoman.progress import say
 from dragoman.runs.atomic_io import read_bytes
+from dragoman.special_tokens import SPECIALS, UNK_ID
 from dragoman.text.lines import find, reporting_os_errors
 from dragoman.text.tokenizers import hub
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, Tokenizer, Vocabulary
+from dragoman.text.tokenizers.base import Tokenizer, Vocabulary
 from dragoman.text.tokenizers.hub import HubConfig, HubTokenizer
 from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.pieces import PiecesConfig, PiecesTokenizer

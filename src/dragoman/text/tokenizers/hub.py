@@ -16,7 +16,8 @@ from pydantic import Field
 from dragoman.config import settings
 from dragoman.errors import DragomanError, Error, not_installed
 from dragoman.runs.atomic_io import read_bytes, read_json, write_json
-from dragoman.text.tokenizers.base import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID, UNK_SURFACE, Tokenizer
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import UNK_SURFACE, Tokenizer
 
 MAX_BYTES = 256 * 2**20
 _MODEL_FILE = "tokenizer.json"

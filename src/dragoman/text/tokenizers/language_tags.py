@@ -13,7 +13,8 @@ from pathlib import Path
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.languages.codes import closest, language_of
-from dragoman.text.tokenizers.base import UNK_ID, Tokenizer
+from dragoman.special_tokens import UNK_ID
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.wrapped import WrappedTokenizer
 
 SRC, TGT = "{src}", "{tgt}"

@@ -14,8 +14,9 @@ from pydantic import Discriminator, Tag
 from dragoman.config import parse, settings, tag, to_dict
 from dragoman.errors import DragomanError, Error, writing
 from dragoman.runs.atomic_io import read_bytes, read_json, write_json
+from dragoman.special_tokens import SPECIALS
 from dragoman.text.lines import find
-from dragoman.text.tokenizers.base import SPECIALS, Tokenizer
+from dragoman.text.tokenizers.base import Tokenizer
 from dragoman.text.tokenizers.cased import CasedConfig, CasedTokenizer
 from dragoman.text.tokenizers.characters import CharactersConfig, CharactersTokenizer
 from dragoman.text.tokenizers.from_files import FromFiles, HubFile, SentencePieceFile, WhitespaceFile

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from dragoman.config import settings
 from dragoman.runs.atomic_io import read_bytes
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID, UNK_SURFACE, Vocabulary, VocabularyTokenizer
+from dragoman.special_tokens import SPECIALS, UNK_ID
+from dragoman.text.tokenizers.base import UNK_SURFACE, Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 from dragoman.text.tokenizers.sentencepiece import MAX_MODEL_BYTES, MODEL_FILE, processor
 from dragoman.text.tokenizers.sentencepiece_model import algorithm, normal_scores, with_symbols, without

@@ -19,16 +19,9 @@ from pydantic import Field
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.runs.atomic_io import read_bytes
+from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 from dragoman.text.lines import reporting_os_errors
-from dragoman.text.tokenizers.base import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    SPECIALS,
-    UNK_ID,
-    UNK_SURFACE,
-    Tokenizer,
-)
+from dragoman.text.tokenizers.base import UNK_SURFACE, Tokenizer
 from dragoman.text.tokenizers.language_tags import tag_of
 from dragoman.text.tokenizers.resampling import RESAMPLERS, WORD_START, Resampler
 from dragoman.text.tokenizers.symbols import WHITE_SPACE, Symbols, WhiteSpace, kept_white_space, plain, sample_of

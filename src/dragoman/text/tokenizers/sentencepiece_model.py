@@ -6,7 +6,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined] # made when imported
 
 from dragoman.errors import Error
-from dragoman.text.tokenizers.base import SPECIALS, UNK_ID
+from dragoman.special_tokens import SPECIALS, UNK_ID
 
 _Entry = ModelProto.SentencePiece
 

@@ -18,8 +18,9 @@ from pydantic import Field
 from dragoman.config import settings
 from dragoman.errors import Error
 from dragoman.runs.atomic_io import write_text
+from dragoman.special_tokens import UNK_ID
 from dragoman.text.lines import find, read_lines
-from dragoman.text.tokenizers.base import UNK_ID, Vocabulary, VocabularyTokenizer
+from dragoman.text.tokenizers.base import Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.from_files import FromFiles, Original, appended
 from dragoman.text.tokenizers.symbols import Symbols
 from dragoman.text.tokenizers.vocabulary_files import read_vocabulary

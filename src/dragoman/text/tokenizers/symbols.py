@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field
 
 from dragoman.errors import Error
 from dragoman.progress import say
-from dragoman.text.tokenizers.base import SPECIALS, sample_lines
+from dragoman.special_tokens import SPECIALS
+from dragoman.text.tokenizers.base import sample_lines
 from dragoman.text.tokenizers.resampling import WORD_START
 
 MARKS = "▁￭￮"

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.text.tokenizers.base import UNK_ID, Vocabulary, VocabularyTokenizer
+from dragoman.special_tokens import UNK_ID
+from dragoman.text.tokenizers.base import Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.symbols import Symbols
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from dragoman.config import settings
-from dragoman.text.tokenizers.base import UNK_ID, Vocabulary, VocabularyTokenizer
+from dragoman.special_tokens import UNK_ID
+from dragoman.text.tokenizers.base import Vocabulary, VocabularyTokenizer
 from dragoman.text.tokenizers.segmenters import CJK, Words, segmenter
 from dragoman.text.tokenizers.symbols import Symbols, WhiteSpace, symbol_pattern, unknown_white_space
 
