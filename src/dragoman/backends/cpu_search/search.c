@@ -17,6 +17,7 @@
 #endif
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,18 @@ INLINE floats exponential(floats x) {
     ints bits = (ints)y + power;
     return (floats)(bits & ~tiny);
 }
+
+/* Memory, or the end of the process: nobody could go on without it. */
+static void *room(size_t bytes) {
+    void *p = NULL;
+    if (posix_memalign(&p, 64, MAX(bytes, 64))) {
+        fprintf(stderr, "dragoman: no memory for a search (%zu MB): take a smaller beam or shorter lines\n", bytes >> 20);
+        abort();
+    }
+    return p;
+}
+
+static void *zeros(size_t bytes) { return memset(room(bytes), 0, MAX(bytes, 64)); }
 
 /* -- structures; `library.py` has them too ------------------------------------------------------------------------ */
 
@@ -315,12 +328,12 @@ static int64_t round_rows(const Linear *layer, const float *x, int64_t stride, i
     if (rows * groups > to->size) {
         free(to->rows);
         to->size = 2 * rows * groups;
-        to->rows = malloc(to->size * 4);
+        to->rows = room(to->size * 4);
     }
     if (rows > to->count) {
         free(to->scales);
         to->count = 2 * rows;
-        to->scales = malloc(to->count * 4);
+        to->scales = room(to->count * 4);
     }
     for (int64_t r = 0; r < rows; r++) {
         const float *row = x + r * stride;
@@ -613,14 +626,6 @@ typedef struct {
     int32_t *top_ids;
     int64_t failed; /* 1 + the first sentence whose logits are no numbers; negative: no token is left */
 } Search;
-
-static void *room(size_t bytes) {
-    void *p = NULL;
-    if (posix_memalign(&p, 64, MAX(bytes, 64))) abort();
-    return p;
-}
-
-static void *zeros(size_t bytes) { return memset(room(bytes), 0, MAX(bytes, 64)); }
 
 static int64_t qkv_width(const Model *m) { return (m->num_heads + 2 * m->num_kv_heads) * m->d_head; }
 
