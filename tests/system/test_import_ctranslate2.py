@@ -16,6 +16,7 @@ from tests.errors import raises_error
 from torch import Tensor
 
 from dragoman import config
+from dragoman.backends.accelerate import search_in_c
 from dragoman.cli import main as cli
 from dragoman.decoding.base import DecodingConfig
 from dragoman.errors import DragomanError, Error
@@ -104,6 +105,7 @@ def test_tokenizers_come_along(tokenizer: Any, tmp_path: Path) -> None:
         import_model(exported(translator, tmp_path / "theirs"), tmp_path / "run", "de", "en"), device="cpu"
     )
     assert back.tokenizers.shared == pair.shared
+    search_in_c(translator.model)  # as a model that is loaded
     assert score(back, [(LINES[0], LINES[1])]) == score(translator, [(LINES[0], LINES[1])])
 
 

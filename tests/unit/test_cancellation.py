@@ -17,6 +17,7 @@ from dragoman.alignment.attention import attention_links
 from dragoman.alignment.links import MAX_LINKS, AlignedPair, aligned_pair
 from dragoman.alignment.term_placement import MAX_TERM_TOKENS, with_glossary
 from dragoman.alignment.word_links import word_links
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.cancellation import check, checked_by, turn
 from dragoman.device import side_by_side
 from dragoman.errors import Error
@@ -103,12 +104,26 @@ def test_a_request_ends_at_its_deadline_when_its_client_goes_and_when_the_server
         late.run(lambda handle: None)
 
 
-def test_scoring_ends_between_two_batches(translator: SearchTranslator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_c", [True, False], ids=["in C", "by PyTorch"])
+def test_scoring_ends_between_two_batches(
+    in_c: bool, translator: SearchTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batches: list[int] = []
-    computed = scoring._log_probs
-    monkeypatch.setattr(
-        scoring, "_log_probs", lambda own, pairs, filled: (batches.append(len(pairs)), computed(own, pairs, filled))[1]
-    )
+    if in_c:
+        if not isinstance(translator.model, FastTransformer):
+            pytest.skip("no C compiler")
+        forced = FastTransformer.forced_log_probs
+        monkeypatch.setattr(
+            FastTransformer, "forced_log_probs", lambda own, pairs: (batches.append(len(pairs)), forced(own, pairs))[1]
+        )
+    else:
+        monkeypatch.setattr(FastTransformer, "can_force", lambda own, pairs: False)
+        padded = scoring._log_probs
+        monkeypatch.setattr(
+            scoring,
+            "_log_probs",
+            lambda own, pairs, filled: (batches.append(len(pairs)), padded(own, pairs, filled))[1],
+        )
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
 
     def end_after_two() -> None:

@@ -7,6 +7,7 @@ import random
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.errors import raises_error
@@ -121,6 +122,40 @@ def compare(model: Transformer, kinds: list[str]) -> None:
             assert [item.log_prob for item in ours] == pytest.approx([item.log_prob for item in theirs], abs=2e-4)
             assert [item.ids for item in ours] == [item.ids for item in theirs] or len(theirs) > 1
             assert [item.cut for item in ours] == [item.cut for item in theirs]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.system) for n in MODELS])
+def test_given_translations_have_the_probabilities_of_the_textbook(name: str) -> None:
+    model = model_of(**MODELS[name])
+    pairs = [([*src, 3], [*tgt, 3]) for src, tgt in zip(SOURCES, SOURCES[::-1], strict=True)]
+    for (src, tgt), ours in zip(pairs, fast(model).forced_log_probs(pairs), strict=True):
+        with torch.inference_mode():
+            logits = model(*collate_src([src[:-1]]), torch.tensor([[2, *tgt[:-1]]]))[0]
+        expected = logits.log_softmax(dim=-1).gather(1, torch.tensor(tgt)[:, None])[:, 0].tolist()
+        assert ours == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_translation_has_the_probability_that_its_search_gave_it(precision: str) -> None:
+    """sockeye 639: the score of a translation and its score in a search, which lacked the `</s>`, were two numbers."""
+    own = fast(model_of(), precision)
+    for beam in (1, 4):
+        best = [items[0] for items in in_c(own, DecodingConfig(beam_size=beam))]
+        pairs = [([*src, 3], item.ids if item.cut else [*item.ids, 3]) for src, item in zip(SOURCES, best, strict=True)]
+        for item, values in zip(best, own.forced_log_probs(pairs), strict=True):
+            assert sum(map(np.float32, values), np.float32(0)) == item.log_prob  # to the last bit, added in its order
+            assert len(values) == len(item.ids) + (not item.cut)
+
+
+def test_a_probability_does_not_depend_on_what_stands_beside_it() -> None:
+    """tensor2tensor 1756, returnn-experiments 26, fairseq 427, bergamot-translator 244 (scores that change with the
+    batch); fairseq 349 and marian-dev 1032 (a translation that is empty but for `</s>`)."""
+    own = fast(model_of())
+    pairs = [([*src, 3], [*tgt, 3]) for src, tgt in zip(SOURCES, SOURCES[::-1], strict=True)] + [([5, 3], [3])]
+    together = own.forced_log_probs(pairs)
+    assert [own.forced_log_probs([pair])[0] for pair in pairs] == together
+    assert own.forced_log_probs(pairs[::-1]) == together[::-1]
+    assert [len(values) for values in together] == [len(tgt) for _, tgt in pairs]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
@@ -239,7 +274,13 @@ def test_a_beam_may_be_wider_than_the_vocabulary() -> None:
 def test_a_source_beyond_the_last_position_is_refused(length: int) -> None:
     """CTranslate2 1157 and 1646, yoyodyne 40: C would read what stands behind the table."""
     own = fast(built(position={"type": "learned", "max_len": 16}))
-    for door in (lambda: own.search([[5] * length + [3]], DecodingConfig()), lambda: logits_of(own, [5] * length)):
+    long = [[5] * length + [3]]
+    for door in (
+        lambda: own.search(long, DecodingConfig()),
+        lambda: logits_of(own, [5] * length),
+        lambda: own.forced_log_probs([(long[0], [5, 3])]),
+        lambda: own.forced_log_probs([([5, 3], long[0])]),
+    ):
         with raises_error(Error.TOO_LONG, "16 learned positions"):
             door()
 
@@ -250,6 +291,9 @@ def test_an_id_that_is_none_is_refused() -> None:
     for wrong in (VOCAB, -1):
         with pytest.raises(IndexError, match="none of"):
             own.search([[wrong, 3]], DecodingConfig())
+        for pair in (([wrong, 3], [5, 3]), ([5, 3], [wrong, 3])):
+            with pytest.raises(IndexError, match="none of"):
+                own.forced_log_probs([pair])
 
 
 def test_outliers_and_zeros_in_int8() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.cancellation import check
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS
@@ -43,7 +44,10 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
     What a pair gets does not depend on the others. Sides are no longer than `max_src_tokens` and `max_tgt_tokens`.
     """
     results: list[list[float]] = [[] for _ in pairs]
-    translator.model.eval()
+    model = translator.model.eval()
+    with_ends = [(([*src, EOS_ID]), [*tgt, EOS_ID]) for src, tgt in pairs]
+    if isinstance(model, FastTransformer) and model.can_force(with_ends):
+        return _forced(model, with_ends)
     # Of the same size in every batch, as in a search: pads go up to the next multiple of 8 on both sides, and rows
     # repeat the last one. A pair so long that a batch has no room for ROW_MULTIPLE rows is alone in it, in one row.
     widths = [tuple(-(-(1 + len(ids)) // WIDTH_MULTIPLE) for ids in pair) for pair in pairs]
@@ -64,6 +68,24 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
         for row, values in zip(rows, log_probs, strict=True):
             results[row] = values[: 1 + len(pairs[row][1])]  # what comes after </s> is padding
     return results
+
+
+def _forced(model: FastTransformer, pairs: Sequence[Ids]) -> list[list[float]]:
+    """`token_log_probs` of ids with `</s>` by the search in C, without padding."""
+    batches, tokens = list[list[Ids]](), 0
+    for src, tgt in pairs:
+        tokens += len(src) + len(tgt)
+        if not batches or tokens > model.forced_tokens:
+            tokens = len(src) + len(tgt)
+            batches.append([])
+        batches[-1].append((src, tgt))
+
+    def of_batch(batch: list[Ids]) -> list[list[float]]:
+        check()
+        return model.forced_log_probs(batch)
+
+    computed = side_by_side(of_batch, batches, torch.device("cpu"))
+    return [values for of_pairs in computed for values in of_pairs]
 
 
 def _encoded(translator: SearchTranslator, pair: tuple[str, str], number: int, as_read: bool) -> Ids:

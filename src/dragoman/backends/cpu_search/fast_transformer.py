@@ -1,8 +1,8 @@
 """The Transformer whose searches run in C (`search.c`): the fast implementation of `models/transformer.py` on a CPU.
 
-Two doors lead to the same numbers. `search` does a whole greedy or beam search in C. `start_search` and `decode_steps`
-are steps for a search in Python, which rules, terms, prefixes, sampling and ensembles need. What has gradients, maps or
-given translations is computed as in the textbook.
+Three doors lead to the same numbers. `search` does a whole greedy or beam search in C. `start_search` and `decode_steps`
+are steps for a search in Python, which rules, terms, prefixes, sampling and ensembles need. `forced_log_probs` reads
+given translations. What has gradients or maps is computed as in the textbook.
 """
 
 import ctypes
@@ -34,6 +34,8 @@ MIN_ROWS, MAX_ROWS = 48, 256
 STEP = 5 * 10**9
 """Multiplications of a step: a tenth of a second, after which it is seen whether the search is still needed."""
 STOPPING = ("exact", "likely", "full", "first")
+MAX_FORCED = 1024
+"""Tokens of given translations and their sources at once: more are no faster, and need more memory."""
 CELLS = 256
 """Cells that a cache begins with."""
 NOTHING = torch.empty(0)
@@ -285,6 +287,38 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         by_row = {row: hypotheses for part in parts for row, hypotheses in part.items()}
         return [by_row[row] for row in range(len(sources))]
 
+    def can_force(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> bool:
+        """True if `forced_log_probs` knows the probabilities asked for, and each source has a token that is read."""
+        return not self.looks_up and all(len(src) > self._first_word for src, _ in pairs)
+
+    @property
+    def forced_tokens(self) -> int:
+        """Tokens of both sides that `forced_log_probs` takes at once: about a tenth of a second's work."""
+        packed = self.weights.of(self, 1)
+        return min(MAX_FORCED, max(MIN_ROWS, STEP // (packed.reading + packed.writing)))
+
+    def forced_log_probs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
+        """The log probability (nats) of each token of given translations, of (source, translation), ids with `</s>`
+        both: to the last bit what a search adds up. Raises DragomanError as `search`."""
+        sources = [src if self.src_end else src[:-1] for src, _ in pairs]
+        longest = max(map(len, sources)), max(len(tgt) for _, tgt in pairs)
+        packed = self.weights.of(self, max(longest))
+        for embedding, length in zip((self.src_embedding, self.tgt_embedding), longest, strict=True):
+            _require_positions(embedding, length)
+        (src, src_offsets), (tgt, tgt_offsets) = (
+            _flat(sources, self.src_vocab_size),
+            _flat([tgt for _, tgt in pairs], self.tgt_vocab_size),
+        )
+        log_probs = torch.empty(len(tgt))
+        packed.library.forced_log_probs(
+            ctypes.byref(packed.model),
+            len(pairs),
+            *(t.data_ptr() for t in (src, src_offsets, tgt, tgt_offsets)),
+            BOS_ID,
+            log_probs.data_ptr(),
+        )
+        return [part.tolist() for part in log_probs.split([len(tgt) for _, tgt in pairs])]
+
     def search_steps(
         self, sources: Sequence[Sequence[int]], config: DecodingConfig, is_over: Callable[[int], bool]
     ) -> Search:
@@ -412,12 +446,12 @@ def _require_positions(embedding: PositionedEmbedding, length: int) -> None:
         embedding.positions(0, length)  # raises it
 
 
-def _flat(sources: Sequence[Sequence[int]], vocab: int) -> tuple[Tensor, Tensor]:
-    """(all ids, the place of each source's first). Raises IndexError for an id that the model has no vector for."""
-    ids = torch.tensor([i for source in sources for i in source], dtype=torch.int32)
+def _flat(texts: Sequence[Sequence[int]], vocab: int) -> tuple[Tensor, Tensor]:
+    """(all ids, the place of each text's first). Raises IndexError for an id that the model has no vector for."""
+    ids = torch.tensor([i for text in texts for i in text], dtype=torch.int32)
     if int(ids.min()) < 0 or int(ids.max()) >= vocab:
-        raise IndexError(f"a source has an id that is none of {vocab}")
-    return ids, torch.tensor([0, *map(len, sources)]).cumsum(0)
+        raise IndexError(f"a text has an id that is none of {vocab}")
+    return ids, torch.tensor([0, *map(len, texts)]).cumsum(0)
 
 
 def _hypotheses(run: ctypes.CDLL, handle: int, row: int, n_best: int) -> list[Hypothesis]:

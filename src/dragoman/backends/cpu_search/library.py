@@ -81,6 +81,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "read_free": (None, [Pointer]),
     "decode_steps": (None, [Pointer, Pointer, Integer]),
     "log_softmax": (None, [Pointer, Integer, Integer, Integer, Pointer]),
+    "forced_log_probs": (None, [Pointer, Integer, Pointer, Pointer, Pointer, Pointer, Integer, Pointer]),
 }
 """By name what each returns and takes."""
 

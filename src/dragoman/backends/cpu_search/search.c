@@ -1256,3 +1256,36 @@ void decode_steps(const Model *m, const Group *groups, int64_t num_groups) {
     }
     free(rows);
 }
+
+/* -- given translations -------------------------------------------------------------------------------------------- */
+
+/* The log probability of each token of translations, whose last is </s> (`inference/scoring.py`, token_log_probs). The
+   rows of one decoder step are all positions of all of them, in their order: each finds the cells of those before. */
+void forced_log_probs(const Model *m, int64_t count, const int32_t *src, const int64_t *src_offsets,
+                      const int32_t *tgt, const int64_t *tgt_offsets, int64_t bos, float *log_probs) {
+    int64_t layers = m->decoder.num_layers, width = cache_width(m), d = PADDED(m->d_model), wide = PADDED(m->vocab);
+    int64_t total = tgt_offsets[count], n = 0;
+    Read *read = read_new(m, count, src, src_offsets);
+    float *cells = zeros(2 * layers * total * width * 4), *logits = room(4 * ROWS * wide * 4);
+    float **keys = room(count * layers * sizeof(float *)), **values = room(count * layers * sizeof(float *));
+    int32_t *path = room(total * 4);
+    for (int64_t j = 0; j < total; j++) path[j] = (int32_t)j;
+    Row *rows = room(total * sizeof(Row));
+    for (int64_t i = 0; i < count; i++) {
+        for (int64_t l = 0; l < layers; l++) {
+            keys[i * layers + l] = cells + (l * total + tgt_offsets[i]) * width;
+            values[i * layers + l] = keys[i * layers + l] + layers * total * width;
+        }
+        for (int64_t j = 0; n < tgt_offsets[i + 1]; j++, n++)
+            rows[n] = (Row){read->memories + i * layers, keys + i * layers, values + i * layers, path, j,
+                            j ? tgt[n - 1] : (int32_t)bos};
+    }
+    decode_step(&read->work, rows, total);
+    for (int64_t start = 0; start < total; start += 4 * ROWS) {
+        int64_t some = MIN(4 * ROWS, total - start);
+        linear(&m->output, read->work.y + start * d, d, some, logits, wide, SET, &read->work);
+        for (int64_t r = 0; r < some; r++)
+            log_probs[start + r] = logits[r * wide + tgt[start + r]] - normaliser(logits + r * wide, m->vocab);
+    }
+    free(cells), free(logits), free(keys), free(values), free(path), free(rows), read_free(read);
+}
