@@ -45,7 +45,7 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
     """
     results: list[list[float]] = [[] for _ in pairs]
     model = translator.model.eval()
-    with_ends = [(([*src, EOS_ID]), [*tgt, EOS_ID]) for src, tgt in pairs]
+    with_ends = [([*src, EOS_ID], [*tgt, EOS_ID]) for src, tgt in pairs]
     if isinstance(model, FastTransformer) and model.can_force(with_ends):
         return _forced(model, with_ends)
     # Of the same size in every batch, as in a search: pads go up to the next multiple of 8 on both sides, and rows

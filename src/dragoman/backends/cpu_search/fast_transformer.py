@@ -1,8 +1,8 @@
 """The Transformer whose searches run in C (`search.c`): the fast implementation of `models/transformer.py` on a CPU.
 
-Three doors lead to the same numbers. `search` does a whole greedy or beam search in C. `start_search` and `decode_steps`
-are steps for a search in Python, which rules, terms, prefixes, sampling and ensembles need. `forced_log_probs` reads
-given translations. What has gradients or maps is computed as in the textbook.
+Three doors lead to the same numbers. `search` does a whole greedy or beam search in C. `start_search` and
+`decode_steps` are steps for a search in Python, which rules, terms, prefixes, sampling and ensembles need.
+`forced_log_probs` reads given translations. What has gradients or maps is computed as in the textbook.
 """
 
 import ctypes
