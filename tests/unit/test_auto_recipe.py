@@ -248,6 +248,17 @@ def test_a_run_that_goes_on_in_a_budget_keeps_its_sizes(tmp_path: Path, monkeypa
     assert all(again[part] == begun[part] for part in ("model", "tokenizer", "training"))
 
 
+def test_a_run_that_an_earlier_version_began_goes_on_with_its_own_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, files = tmp_path / "run", write(tmp_path, corpus(200))
+    begun = default_recipe(*files, str(run))
+    assert begun["training"].pop("backend") == "kernels"  # as it was before recipes had it
+    (run / "config.yaml").write_text(json.dumps(begun), encoding="utf-8")
+    monkeypatch.setattr(module.checkpoint, "list_checkpoints", lambda path: [path])
+    assert default_recipe(*files, str(run))["training"] == {**begun["training"], "backend": "auto"}
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

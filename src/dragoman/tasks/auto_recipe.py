@@ -142,7 +142,10 @@ def sized_recipe(
         say(explanation(size, budget, tokens))
     if on_gpu and size.d_model == SIZES[-1][1].d_model:
         size = replace(size, batch_tokens=GPU_BATCH_TOKENS)
-    return {"run_dir": run_dir, "corpus": corpus, **settings_of(size)}
+    sized = settings_of(size)
+    if checkpoint.list_checkpoints(Path(run_dir)):  # begun by a version that chose another
+        sized["training"]["backend"] = read_yaml(Path(run_dir) / CONFIG)["training"].get("backend", "auto")
+    return {"run_dir": run_dir, "corpus": corpus, **sized}
 
 
 def settings_of(size: TrainingSize) -> dict[str, Any]:
