@@ -52,6 +52,8 @@ NO_MAPS = "its graphs give no attention maps, which a coverage penalty needs: se
 
 @dataclass(frozen=True)
 class SpecialIds:
+    """The ids that whoever writes a search in another language has to know."""
+
     pad_id: int = PAD_ID
     unk_id: int = UNK_ID
     bos_id: int = BOS_ID

@@ -184,6 +184,10 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         """1 where the `</s>` of a source is not read, so that it must have a token before."""
         return 0 if self.src_end else 1
 
+    def _read_ids(self, sources: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+        """Sources (with `</s>`) as the encoder reads them."""
+        return sources if self.src_end else [source[:-1] for source in sources]
+
     def start_search(self, memory: Any, rows_per_sentence: int, read: Tensor | None = None) -> Any:
         if not isinstance(memory, Unread):
             return super().start_search(memory, rows_per_sentence, read)
@@ -193,7 +197,7 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
         model, count = packed.model, len(sources)
         width = packed.library.cell_width(ctypes.byref(model))
         state = FastState(
-            Read(packed, sources if self.src_end else [source[:-1] for source in sources]),
+            Read(packed, self._read_ids(sources)),
             Cells(model.decoder.num_layers, width, max(CELLS, 4 * count)),
             torch.arange(count),
             torch.empty(count, 0, dtype=torch.int32),
@@ -300,7 +304,7 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
     def forced_log_probs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
         """The log probability (nats) of each token of given translations, of (source, translation), ids with `</s>`
         both: to the last bit what a search adds up. Raises DragomanError as `search`."""
-        sources = [src if self.src_end else src[:-1] for src, _ in pairs]
+        sources = self._read_ids([src for src, _ in pairs])
         longest = max(map(len, sources)), max(len(tgt) for _, tgt in pairs)
         packed = self.weights.of(self, max(longest))
         for embedding, length in zip((self.src_embedding, self.tgt_embedding), longest, strict=True):
@@ -339,8 +343,7 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
             max_lengths.clamp_(max=self.max_target_length)
         packed = self.weights.of(self, max(int(src_lengths.max()), int(max_lengths.max())))
         _require_positions(self.src_embedding, int(src_lengths.max()) - self._first_word)
-        read = sources if self.src_end else [source[:-1] for source in sources]
-        return SentenceQueue(packed, read, max_lengths, config)
+        return SentenceQueue(packed, self._read_ids(sources), max_lengths, config)
 
 
 class SentenceQueue:
