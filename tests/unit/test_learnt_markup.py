@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line, raw_text, without_tags
+from dragoman.alignment.learnt_markup import coded, has_markup, items_of_line, without_tags
 from dragoman.alignment.markup import text_and_codes
 from dragoman.alignment.phrases import WordLinks
-from dragoman.formats.base import Options
+from dragoman.formats.base import Options, joined
 from dragoman.formats.document import FORMATS, Document
 from dragoman.inference.translation import Translation
 from dragoman.pipeline import document as document_module
@@ -399,4 +399,4 @@ def test_lines_of_strangers_with_pieces(line: str, pieces: str) -> None:
     assert sentence.text.strip() == pieces
     items = sentence.items(pieces)
     assert items is not None
-    assert re.sub(r"\s", "", raw_text(items)) == re.sub(r"\s", "", line)
+    assert re.sub(r"\s", "", joined(items)) == re.sub(r"\s", "", line)

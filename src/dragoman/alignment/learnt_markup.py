@@ -234,8 +234,3 @@ def has_tags(text: str) -> bool:
 def has_markup(text: str) -> bool:
     """True for a text with tags, with pieces, or with pieces of a document: nothing that a model knows as it is."""
     return any(_TAG.fullmatch(text, *ends) or is_protected(text[ends[0]]) for ends in _ranges(text))
-
-
-def raw_text(items: Sequence[Item]) -> str:
-    """The text of items with their codes."""
-    return "".join(item if isinstance(item, str) else item.raw for item in items)

@@ -30,7 +30,8 @@ FastLayers = dict[type[nn.Module], type[nn.Module]]
 def accelerate(model: nn.Module, device: torch.device, precision: str, *, kernels: bool = False) -> None:
     """Give `model` the fast layers for training on `device` in `precision`, in place of any that it has.
 
-    `kernels`: in float32 too those made of kernels in C, which round elsewhere and draw other numbers for dropout.
+    `kernels`: take the layers made of C kernels in float32 too. They round at other places, and draw other numbers for
+    dropout.
     """
     fast_layers: FastLayers = {MultiHeadAttention: FusedAttention}
     if device.type == "cpu":

@@ -15,7 +15,7 @@ from torch import Tensor
 ROWS_AT_ONCE = 128
 """Positions whose float32 logits are held at once: 128 x 8,000 x 4 bytes = 4 MB, about a core's cache."""
 GPU_LOGITS_AT_ONCE = 2**27
-"""Elsewhere: as many logits as keep thousands of cores busy. In float32 they are half a gigabyte, which is held twice,
+"""On a GPU: as many logits as keep thousands of cores busy. In float32 they are half a gigabyte, which is held twice,
 and four times with teachers."""
 
 
@@ -30,8 +30,8 @@ def token_loss(
     weight: float = 0.0,
     kernels: bool = False,
 ) -> Float[Tensor, ""]:
-    """`training.loss.token_loss`. `in_place`: its gradient, if there will be one, takes the place of the logits.
-    `kernels`: in float32 too that is computed in C."""
+    """`training.loss.token_loss`. `in_place`: the gradient, if there will be one, takes the place of the logits.
+    `kernels`: compute the loss in C in float32 too."""
     loss: Tensor = _SmoothedCrossEntropy.apply(
         logits.flatten(0, 1),
         tgt_out.flatten(),

@@ -13,5 +13,5 @@ def demo(
     recipe: Annotated[Path | None, typer.Option(help="The demo's recipe. [default: Dragoman's own]")] = None,
     overrides: Overrides = None,
 ) -> None:
-    """The whole way in three minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
+    """The whole way in two minutes: train on the corpus that comes with Dragoman, score it, translate a sentence."""
     typer.echo(run_demo(recipe, overrides or []))

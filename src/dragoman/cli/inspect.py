@@ -457,7 +457,7 @@ def _in_pairs(sentences: list[str] | None) -> list[str]:
     """Sentences and their translations in turn; the examples, where none are given."""
     texts = _not_blank(sentences or [text for pair in EXAMPLES for text in pair])
     if len(texts) % 2:
-        raise Error.UNEQUAL_COUNTS(f"{len(texts)} sentences", "give each its translation")
+        raise Error.UNEQUAL_COUNTS(f"{texts[-1]!r} has no translation behind it", "give each its translation")
     return texts
 
 

@@ -74,7 +74,7 @@ app = typer.Typer(
 
 **First steps**
 
-- `dragoman demo` — the whole way in three minutes, on text that comes with Dragoman
+- `dragoman demo` — the whole way in two minutes, on text that comes with Dragoman
 
 - `dragoman train --src corpus.de --tgt corpus.en` — your own two files, line n of one translating line n of the other
 

@@ -1,6 +1,7 @@
 """One long text as windows of `block_len` tokens: what a language model is trained and measured on.
 
-As with sentence pairs (`plan.py`), which windows go together in which step is a pure function of (seed, epoch, step).
+As with sentence pairs (`batching.py`), which windows go together in which step is a pure function of (seed, epoch,
+step).
 """
 
 import itertools

@@ -18,7 +18,7 @@ from dragoman.decoding.rules import NoRepeatNgram, RepetitionPenalty, Rule, Step
 from dragoman.special_tokens import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 TIE_CANDIDATES = 2
-"""So many more tokens than are asked for are looked at, so that of equal ones the smaller id is taken."""
+"""Tokens to look at beyond those that are asked for, so that of equally probable tokens the smaller id is taken."""
 
 
 @settings
@@ -60,9 +60,9 @@ class DecodingConfig:
     """Log probability that each token loses, `</s>` too, before the length penalty divides, as in Marian. [nats]"""
     stopping: Literal["exact", "likely", "full", "first"] = "exact"
     """When the beam of a sentence is done. `exact`: nothing that may still come can be better than its best. `likely`:
-    `beam_size` hypotheses are finished, and none that goes on is as good as they are at its length of now. `full`:
+    `beam_size` hypotheses are finished, and no unfinished hypothesis is as good at its present length. `full`:
     `beam_size` hypotheses are finished, as in CTranslate2. `first`: the best continuation of all is a finished one, as
-    in OpenNMT-py. `likely` and `full` are those of transformers; the last three stop earlier than `exact`."""
+    in OpenNMT-py. transformers has `likely` and `full`. The last three stop earlier than `exact`."""
     patience: float = Field(default=1.0, gt=0.0, le=1000.0)
     """With `likely` and `full`: finished hypotheses for each one of the beam (Kasai et al. 2022, "A Call for Clarity in
     Beam Search")."""
@@ -141,7 +141,8 @@ def banned_ids(config: DecodingConfig, length: int) -> list[int]:
 
 
 def ban(log_probs: Float[Tensor, "rows vocab"], ids: list[int]) -> None:
-    """Column by column: a list as an index becomes a tensor, for whose way to a GPU everything would wait."""
+    """Set the columns `ids` to -inf, in place, one by one: PyTorch makes a tensor of a list that is an index, and a GPU
+    would wait for the copy of that tensor."""
     for column in ids:
         log_probs[:, column] = -math.inf
 

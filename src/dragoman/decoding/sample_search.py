@@ -1,6 +1,6 @@
 """Translations drawn from the model instead of searched for: ancestral sampling (as in Eikema and Aziz 2020).
 
-`draw.py` says how a token is drawn. The numbers that decide belong to (seed, sentence, sample), where a sentence is
+`filters.py` says how a token is drawn. The numbers that decide belong to (seed, sentence, sample), where a sentence is
 known by its tokens: so its samples are the same in every batch, and the same sentence again has the same samples.
 """
 

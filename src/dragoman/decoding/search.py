@@ -115,7 +115,7 @@ def _started(
     rows_per_slot: int,
     read: Int[Tensor, "batch read_len"] | None,
 ) -> tuple[DecoderState, Int[Tensor, " slots"]]:
-    """(the state before the first step, the sentence of each slot: the last one again for spare slots)."""
+    """(the state before the first step, the sentence of each slot: the last one again for padding slots)."""
     batch = src.size(0)
     before = 0 if read is None else read.size(1) - 1  # the first step goes on from the last token
     # The last sentence again, until the vectors that are multiplied at once are a multiple of ROW_MULTIPLE.

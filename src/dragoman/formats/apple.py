@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import partial
 
 from dragoman.errors import DragomanError, Error
-from dragoman.formats.base import Item, Options, Unit, has_letters, line_of, refuse
+from dragoman.formats.base import Item, Options, Unit, has_letters, joined, line_of, refuse
 from dragoman.formats.encoding import as_java_escape, is_escaped
-from dragoman.formats.messages import items_of, joined, whole_characters, with_numbered_arguments
+from dragoman.formats.messages import items_of, whole_characters, with_numbered_arguments
 from dragoman.formats.plural_forms import Form, blanks_before, forms_in
 from dragoman.formats.xml import Event, after, elements, events, local
 from dragoman.formats.xml_texts import units_of_element
+from dragoman.languages.cldr import FORMS
 
 _TOKEN = re.compile(
     r"(?P<skipped>(?:[\s\ufeff]|//[^\r\n\u2028\u2029]*|/\*(?s:.*?)\*/)+)"
@@ -21,7 +22,6 @@ _ESCAPE = re.compile(r"\\(?:[Uu]([0-9A-Fa-f]{1,4})|([0-7]{3})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED = {char: f"\\{letter}" for letter, char in {**_SIMPLE, "\\": "\\", '"': '"'}.items()}
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|plist)")
-_FORMS = ("zero", "one", "two", "few", "many", "other")
 _CODES = ("NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey")
 """Keys whose values programs read."""
 _IS_PLURAL = "NSStringPluralRuleType"
@@ -149,12 +149,12 @@ def _of_dict(text: str, inside: Sequence[Event], where: str, options: Options) -
             next(_of_string(text, value, f"{where}[{key}]"), None),
         )
         for key, start, value in entries
-        if is_plural and key in _FORMS and local(value[0].name) == "string"
+        if is_plural and key in FORMS and local(value[0].name) == "string"
     ]  # fmt: skip
     if forms:
         yield from forms_in(text, forms, options.languages[1], blanks_before(text, forms[-1].start), zero_is_0=True)
     for key, _, value in entries:
-        if key not in _CODES and not (forms and key in _FORMS):
+        if key not in _CODES and not (forms and key in FORMS):
             yield from _of_value(text, value, f"{where}.{key}" if where else key, options)
 
 

@@ -16,7 +16,16 @@ import regex
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import units_of_rows
-from dragoman.formats.paragraphs import Line, kept_lines, layout, lines_of, marked_tokens, wrapped, written
+from dragoman.formats.paragraphs import (
+    Line,
+    blank_after,
+    kept_lines,
+    layout,
+    lines_of,
+    marked_tokens,
+    wrapped,
+    written,
+)
 
 CODE, COMMENTS, ATTRIBUTES, NAMES = "blocks of code", "comments", "attributes", "names of manual pages"
 
@@ -178,7 +187,7 @@ class _Reader:
             self.attributes = (attributes + text)[-_LOOKED_AT:]
             self.at += 1
         elif _IS_CODE.search(attributes) and not _CAPTION.match(text):
-            yield from self._kept(CODE, self._blank_after(self.at))
+            yield from self._kept(CODE, blank_after(self.lines, self.at))
         elif (entry := _ENTRY.match(text)) and not line.column:
             yield from self._entry(line, entry)
         elif macro := _BLOCK_MACRO.fullmatch(text):
@@ -190,7 +199,7 @@ class _Reader:
         elif _QUOTED.match(text):
             yield from self._quoted()
         elif line.column and self.attached != "::" and not _ITEM.match(text) and not _TERM.match(text):
-            yield from self._kept(CODE, self._blank_after(self.at))
+            yield from self._kept(CODE, blank_after(self.lines, self.at))
         else:
             yield from self._text(line, attributes)
 
@@ -405,9 +414,6 @@ class _Reader:
         """The number of the next line that is a mark; of the one after the last, where there is none."""
         following = range(self.at + 1, len(self.lines))
         return next((at for at in following if self.lines[at].text == mark), len(self.lines))
-
-    def _blank_after(self, at: int) -> int:
-        return next((end for end in range(at, len(self.lines)) if not self.lines[end].text), len(self.lines))
 
     def _kept(self, reason: str, end: int) -> Iterator[Unit]:
         """The unit of lines that are left as they are."""

@@ -226,10 +226,14 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
     return "".join([*out, text[done:]])
 
 
+def joined(items: Sequence[Item]) -> str:
+    """The text of items, with the text of all codes."""
+    return "".join(item if isinstance(item, str) else item.raw for item in items)
+
+
 def plain(items: Sequence[Item]) -> str:
     """The text of items without any code, protected ones as they are."""
-    words = (item for item in items if isinstance(item, str) or item.kind == "protected")
-    return "".join(item if isinstance(item, str) else item.raw for item in words)
+    return joined([item for item in items if isinstance(item, str) or item.kind == "protected"])
 
 
 def has_letters(text: str) -> bool:

@@ -20,7 +20,6 @@ ONCE = (
 NO_MARKUP = frozenset({"title", "option", "optgroup"})
 """Elements that hold text alone: they have the translation in the place of their text."""
 _NAMED = re.compile(r"""\s(?:id|xml:id|lang|xml:lang|dir)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
-_NAMED_LANGUAGE = re.compile(r"\s(?:xml:)?lang\s*=", re.IGNORECASE)
 _NAME = re.compile(r"""\sname\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 
 

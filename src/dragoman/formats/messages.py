@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from dragoman.formats.accelerators import accelerator_in, with_accelerator, without_accelerator
-from dragoman.formats.base import Code, Item, Unit
+from dragoman.formats.base import Code, Item, Unit, joined
 
 _HALF = re.compile("([\ud800-\udfff])")
 
@@ -29,11 +29,6 @@ def items_of(text: str) -> tuple[Item, ...]:
     """
     pieces = (piece for piece in _HALF.split(text) if piece)
     return tuple(Code(piece, "alone") if _HALF.fullmatch(piece) else piece for piece in pieces)
-
-
-def joined(items: Sequence[Item]) -> str:
-    """The text of items, with the text of all codes."""
-    return "".join(item if isinstance(item, str) else item.raw for item in items)
 
 
 def label(text: str) -> tuple[str, Callable[[Sequence[Item]], str]]:

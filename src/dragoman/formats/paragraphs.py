@@ -71,6 +71,11 @@ def layout(text: str, members: Sequence[Line]) -> tuple[int, str]:
     return width, newline + re.sub(r"\S", " ", text[last.start - last.column : last.start])  # a tab stays one
 
 
+def blank_after(lines: Sequence[Line], at: int) -> int:
+    """The number of the next blank line from `at` on; of the one after the last, where there is none."""
+    return next((end for end in range(at, len(lines)) if not lines[end].text), len(lines))
+
+
 def kept_lines(text: str, members: Sequence[Line], reason: str) -> Iterator[Unit]:
     """The unit of lines that are left as they are; none where they have no letters."""
     start, end = members[0].start, members[-1].end

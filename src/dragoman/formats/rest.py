@@ -14,6 +14,7 @@ from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import GRID, SIMPLE, Cell, Table, units_of_rows
 from dragoman.formats.paragraphs import (
     Line,
+    blank_after,
     display_width,
     kept_lines,
     layout,
@@ -133,7 +134,7 @@ class _Reader:
         elif GRID.fullmatch(line.text) or SIMPLE.fullmatch(line.text):
             yield from self._table(self._end_of_table(line))
         elif line.text.startswith(">>> "):
-            yield from self._kept(DIRECTIVES, self._blank_after(self.at))
+            yield from self._kept(DIRECTIVES, blank_after(self.lines, self.at))
         elif mark := _EXPLICIT.match(line.text):
             yield from self._explicit(line.after(mark.end()), line.column)
         elif line.text == "__" or line.text.startswith("__ "):
@@ -344,12 +345,9 @@ class _Reader:
             end -= 1
         return end
 
-    def _blank_after(self, at: int) -> int:
-        return next((end for end in range(at, len(self.lines)) if not self.lines[end].text), len(self.lines))
-
     def _end_of_table(self, line: Line) -> int:
         """The line behind a table: simple ones may have blank lines in them, and end with a line of their marks."""
-        end = self._blank_after(self.at)
+        end = blank_after(self.lines, self.at)
         if SIMPLE.fullmatch(line.text):
             marks = [at for at in range(self.at, len(self.lines)) if SIMPLE.fullmatch(self.lines[at].text)]
             ends = [at for at in marks[1:] if at + 1 == len(self.lines) or not self.lines[at + 1].text]

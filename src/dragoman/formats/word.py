@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from dragoman.formats import bilingual_word, opc
-from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, has_letters, plain
+from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, has_letters, joined, plain
 from dragoman.formats.encoding import decoded
 from dragoman.formats.inline import Token, as_markup, escaped, units_of
 from dragoman.formats.language import of_office
@@ -167,7 +167,7 @@ def index_entries(text: str, options: Options) -> Iterator[Unit]:
         ]
 
         def render(items: Sequence[Item], tags: str = tags) -> str:
-            return escaped("".join(item if isinstance(item, str) else item.raw for item in items)) + tags
+            return escaped(joined(items)) + tags
 
         yield from units_of(tokens, "entry of an index", render, collapse=False)
 

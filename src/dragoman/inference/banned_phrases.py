@@ -1,8 +1,8 @@
 """Words and phrases that no translation may hold, from a file: one a line.
 
-As in a glossary, one in lower case is meant in any case, one with capitals as it is written, and both as whole words.
-A sentence whose translation holds one is searched again without the tokens that spelled it, so a longer word that the
-same tokens begin is not written in it either; all other sentences stay as they are.
+As in a glossary, a phrase in lower case is meant in any case, a phrase with capitals as it is written, and both as
+whole words. A sentence whose translation holds a phrase is searched again without the tokens that spelled it. So a
+longer word that the same tokens begin is not written in this sentence either. All other sentences stay as they are.
 """
 
 import functools

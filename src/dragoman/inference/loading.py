@@ -29,7 +29,7 @@ class Loaded(NamedTuple):
 def load_parts(
     run_dir: Path, which: str, ensemble: Sequence[str | Path] = (), base: Seq2SeqModel | None = None
 ) -> Loaded:
-    """The parts of a translation run: checkpoint `best`, `last` or a step; with `ensemble` the best models of those.
+    """The parts of a translation run: checkpoint `best`, `last` or a step; `ensemble`: further runs (their best).
 
     `base`: the model that the run is an adapter of, whose tensors are shared; None: an adapter is merged into its base.
 
@@ -63,7 +63,7 @@ class _Search:
 def decoding_settings(run_dir: Path, changes: Sequence[str], options: Mapping[str, Any]) -> DecodingConfig:
     """The search settings of a run, changed by text ("decoding.beam_size=8") and by options ({"beam_size": 8}).
 
-    Option `alpha` changes that of the run's own length penalty. Raises DragomanError for a change to anything but the
+    Option `alpha` is set in the run's own length penalty. Raises DragomanError for a change to anything but the
     search, and for what is changed by both.
     """
     changed = config.override({"decoding": read_run(run_dir, "translation").get("decoding", {})}, changes, _Search)

@@ -50,7 +50,7 @@ def chrf(texts: Sequence[str], tokenize: str = "") -> Float[np.ndarray, "texts t
     precision, recall, orders = (np.zeros((len(texts), len(texts))) for _ in range(3))
     for order in range(1, CHRF_ORDER + 1):
         matches, totals = overlaps([_grams(text, order) for text in joined])
-        both = (totals[:, None] > 0) & (totals[None, :] > 0)  # an order that one has no n-grams of does not count
+        both = (totals[:, None] > 0) & (totals[None, :] > 0)  # an order of which one text has no n-grams does not count
         orders += both
         precision += np.divide(matches, totals[:, None], out=np.zeros_like(matches), where=both)
         recall += np.divide(matches, totals[None, :], out=np.zeros_like(matches), where=both)

@@ -46,7 +46,7 @@ MAX_SEARCHES_FOR_BANNED = 100
 class SearchTranslator:
     """A model with its tokenizers, which searches for the translation of each sentence.
 
-    What a sentence's translation is does not depend on the others. Threads may share a translator: nothing in it
+    The translation of a sentence does not depend on the other sentences. Threads may share a translator: nothing in it
     changes when it translates; `with_terms` and `with_decoding` give another one, of the same model.
     """
 
@@ -93,13 +93,13 @@ class SearchTranslator:
     ) -> "SearchTranslator":
         """The translator of a run directory: checkpoint `best`, `last` or a step, decoding settings changed at will.
 
-        `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"); `alpha`
-        changes that of the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models
-        (their `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for
-        each model at most, to look up each token in. `languages`, from and to, are of a model that knows several; None:
-        the run's own. `precision`: bfloat16 has weights of half the bits, int8 those of a Transformer's search on a CPU
-        of a quarter: faster, scores are rougher. `base`: the model that the run is an adapter of, on the device and in
-        the precision, whose tensors are shared; None: an adapter and its base become one model.
+        `decoding` are fields of `DecodingConfig`, `changes` the same as text ("decoding.sampling.samples=8"). `alpha`
+        is set in the recipe's own length penalty. `ensemble`: further runs, of the same tokenizer, whose models (their
+        `best`) translate together with this one. `datastores`: folders of `dragoman datastore`, one for each model at
+        most, to look up each token in. `languages`, from and to, are for a model that knows several; None: the run's
+        own. `precision`: weights have half the bits in bfloat16 and a quarter in int8 (in a Transformer's search on a
+        CPU): faster, and scores are rougher. `base`: the model that the run is an adapter of, on the device and in the
+        precision, whose tensors are shared; None: an adapter and its base become one model.
 
         Raises DragomanError when a run holds no checkpoint that verifies or the parts do not fit together.
         """
@@ -157,8 +157,8 @@ class SearchTranslator:
     def between(self, src_lang: str, tgt_lang: str) -> "SearchTranslator":
         """This translator, of the same model, between two other languages of those that the model knows.
 
-        A model that knows but two may have others' codes for them. Raises DragomanError for a language that it does not
-        know.
+        A model of two languages may be asked for them by other codes. Raises DragomanError for a language that the
+        model does not know.
         """
         own = self.languages or ("", "")
         if own == (src_lang, tgt_lang):
@@ -287,7 +287,7 @@ class SearchTranslator:
 
     @property
     def search_settings(self) -> DecodingConfig:
-        """Those of the search itself: of the hypotheses that `mbr` ranks it keeps all."""
+        """The settings of the search itself: it keeps all hypotheses where `mbr` ranks them."""
         own = self.decoding
         return own if own.mbr == "none" else replace(own, n_best=own.num_candidates)
 
@@ -383,7 +383,7 @@ class SearchTranslator:
             self._beginning(self.normalize(prefix))
 
     def _beginning(self, prefix: str) -> list[int]:
-        """Its tokens. Raises DragomanError as `check_prefix` does."""
+        """The tokens of a prefix. Raises DragomanError as `check_prefix` does."""
         self._require_free(f"prefix {prefix!r}", prefix)
         ids = self.tokenizers.tgt.encode(prefix)
         longest = int(self.decoding.max_length_ratio * (1 + self.max_src_tokens) + self.decoding.max_length_extra)

@@ -17,11 +17,8 @@ SRC_VOCAB = (*SPECIALS, "ich", "möchte", "ein", "bier")
 """Place n is the token of id n: ich 4, möchte 5, ein 6, bier 7."""
 TGT_VOCAB = (*SPECIALS, "i", "want", "a", "beer")
 """Place n is the token of id n: i 4, want 5, a 6, beer 7."""
-SRC_WORDS = ("P", "ich", "mochte", "ein", "bier")
-"""The source vocabulary of graykode's script; `P` is padding."""
-TGT_WORDS = ("P", "i", "want", "a", "beer", "S", "E")
 SIZES = {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_encoder_layers": 6, "num_decoder_layers": 6}
-"""The sizes of that script: 44 million parameters, for one sentence pair."""
+"""The sizes of graykode's script (`5-1.Transformer`): 44 million parameters, for one sentence pair."""
 SMALL = {
     "d_model": 64,
     "num_heads": 4,

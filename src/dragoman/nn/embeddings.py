@@ -45,9 +45,9 @@ class TokenEmbedding(nn.Module):
     def load_vectors(self, rows: Mapping[int, np.ndarray | Tensor]) -> None:
         """Initialise some rows with pretrained word vectors (id to vector); other ids keep their random ones.
 
-        Published vectors have components of about 0.1 to 0.5, so all of them are multiplied by one factor that makes
-        the root mean square of their components d_model^-0.5, that of the random rows. Angles and proportions of
-        lengths stay. The vector of padding stays zero. Training goes on with all of them.
+        Published vectors have components of about 0.1 to 0.5. All of them are multiplied by one factor. It makes the
+        root mean square of their components d_model^-0.5, as in the random rows. Angles and proportions of lengths
+        stay. The vector of padding stays zero. Training changes all rows.
 
         Raises DragomanError if a vector does not have d_model numbers, or one of them is not finite, or all are zero.
         """
@@ -73,7 +73,7 @@ class TokenEmbedding(nn.Module):
 
 
 class OutputProjection(nn.Module):
-    """Hidden states to logits over the vocabulary. Tied: the matrix is that of `tied_to` (Press and Wolf 2017).
+    """Hidden states to logits over the vocabulary. Tied: the matrix is the one of `tied_to` (Press and Wolf 2017).
 
     `bias`: a number of its own for each entry, zero at first.
     """

@@ -1,8 +1,8 @@
 """Position schemes. Attention sees a set; positions make it a sequence.
 
-A scheme works in one of two places. *Vectors* are added to the embeddings: `positions(start, length)` returns those of
-positions start .. start + length - 1. *Attention positions* work inside every self-attention, on queries and keys
-(`rotate`) or on the scores (`bias`). `NoPositions` and `AttentionPositions` do nothing, in the place that a scheme
+A scheme works in one of two places. *Vectors* are added to the embeddings: `positions(start, length)` returns the
+vectors of positions start .. start + length - 1. *Attention positions* work inside every self-attention, on queries and
+keys (`rotate`) or on the scores (`bias`). `NoPositions` and `AttentionPositions` do nothing, in the place that a scheme
 leaves free.
 """
 
@@ -49,7 +49,7 @@ def sinusoidal_table(
             [0.8415, 0.0100, 0.5403, 0.9999]])
 
     `fairseq`, which tensor2tensor, Marian, M2M100 and NLLB use, is split too and has other rates (`sinusoidal_rates`).
-    The first row is that of position number `offset`; those of the last two begin with 2.
+    The first row is the row of position `offset`; in M2M100 and NLLB positions begin with 2.
     """
     position = torch.arange(offset, offset + length, dtype=torch.float64)[:, None]
     rate = sinusoidal_rates(d_model, base=base, layout=layout)
@@ -124,8 +124,8 @@ class NoPositions(nn.Module):
 class AttentionPositions(nn.Module):
     """Positions inside a self-attention; this base class has none.
 
-    Queries and keys are those of consecutive positions. Keys are rotated once, when they are projected, so a KV cache
-    holds them rotated. For `bias`, the first key is that of position 0.
+    Queries and keys stand at consecutive positions. Keys are rotated once, when they are projected, so a KV cache holds
+    rotated keys. For `bias`, the first key stands at position 0.
     """
 
     has_bias = False
@@ -151,7 +151,7 @@ class RotaryPositions(AttentionPositions):
 
     Dimensions (2i, 2i+1) of position m, read as a complex number, are multiplied by exp(j m base^(-2i/d_head))
     (equations 14 and 15), so the score of a query with a key depends on the distance of their positions alone. The
-    angles are those of the sinusoidal table, which grows: no limit on length.
+    angles come from the sinusoidal table, which grows: no limit on length.
 
     Raises DragomanError if d_head is odd: one dimension would have no neighbour.
     """
@@ -177,8 +177,8 @@ class RotaryPositions(AttentionPositions):
 class AlibiPositions(AttentionPositions):
     """Subtract from the score of query i and key j their distance times the head's slope m (Press et al. 2022, ALiBi).
 
-    The paper has m * (j - i) for a decoder, where j <= i. An encoder sees both sides: -m * |i - j|, which the causal
-    mask cuts to the former. No limit on length.
+    The paper has m * (j - i) for a decoder, where j <= i. An encoder sees both sides: -m * |i - j|. In a decoder
+    this is the paper's term, because the causal mask hides every j > i. No limit on length.
     """
 
     has_bias = True

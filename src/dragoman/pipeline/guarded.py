@@ -12,7 +12,6 @@ from dragoman.alignment.learnt_markup import (
     coded,
     has_markup,
     items_of_line,
-    raw_text,
     without_tags,
 )
 from dragoman.alignment.links import AlignedPair, Links, proportional, with_terms_linked
@@ -20,7 +19,7 @@ from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
 from dragoman.alignment.term_placement import place_terms, terms_of
 from dragoman.cancellation import check
 from dragoman.errors import DragomanError
-from dragoman.formats.base import Item
+from dragoman.formats.base import Item, joined
 from dragoman.inference.search_translator import SearchTranslator
 from dragoman.inference.translation import Translation
 from dragoman.pipeline.splitter import Splitter
@@ -54,9 +53,10 @@ _OF_TERMS = (WarningKind.TERM_OUT_OF_PLACE, WarningKind.TERM_LEFT_OUT)
 class GuardedTranslator:
     """A translator whose translations keep the placeholders of their sources, or are watched by guards, or both.
 
-    `keep`: spans that must survive (`placeholders.py`) do, as they are and as many. `guard`: of the `beam_size` best
-    translations the first with the fewest warnings (`warnings.py`) is taken; where all have some, the sentence is
-    searched again with no three tokens in a row twice. Every translation carries the warnings it is left with.
+    `keep`: spans that must survive (`text/placeholders.py`) do, as they are and as many. `guard`: of the `beam_size`
+    best translations the first with the fewest warnings (`quality/faults.py`) is taken; where all have some, the
+    sentence is searched again with no three tokens in a row twice. Every translation carries the warnings it is left
+    with.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class GuardedTranslator:
 
     def _spaced(self, items: Sequence[Item], source: Sequence[Item], protected: Sequence[str]) -> str:
         """The text of a translation's items, with blanks beside its codes as in the source."""
-        return raw_text(unprotected(with_blanks(items, source) if self.translator.join else items, protected))
+        return joined(unprotected(with_blanks(items, source) if self.translator.join else items, protected))
 
     def _all_survive(self, src: str, items: Sequence[Translation]) -> bool:
         return all(self._survive(src, item.text) for item in items)

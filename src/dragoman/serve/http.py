@@ -147,11 +147,11 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
         if inner:
             parts.setdefault(outer, {}).setdefault(place, {})[inner] = value
         else:
-            parts.setdefault(outer, {}).update({f"{place} {row}": one for row, one in enumerate(_listed(value))})
+            parts.setdefault(outer, {}).update({f"{place} {row}": one for row, one in enumerate(as_list(value))})
     return {name: list(several.values()) for name, several in parts.items()} | whole
 
 
-def _listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
@@ -162,7 +162,7 @@ def closing_files(parameters: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         for value in parameters.values():
-            for one in _listed(value):
+            for one in as_list(value):
                 if isinstance(one, UploadFile):
                     one.file.close()
 

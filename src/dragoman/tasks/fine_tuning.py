@@ -219,13 +219,11 @@ def sample(source: PairSource, count: int, seed: int = 1) -> Pairs:
     return random.Random(seed).sample(pairs, min(count, len(pairs)))
 
 
-def report_forgetting(recipe: Any, general: ReplayData, device: str = "auto") -> list[Compared]:
+def report_forgetting(recipe: Any, general: ReplayData) -> list[Compared]:
     """Say what the new run has gained on its own validation pairs and lost on general ones, and log it."""
     own = sample(recipe.corpus.valid, MAX_COMPARED_PAIRS)
     # Greedy: what is to be seen is a difference, and a model on text that is strange to it searches for long.
-    before, after = (
-        SearchTranslator.load(run, device=device, beam_size=1) for run in (recipe.init_from, recipe.run_dir)
-    )
+    before, after = (SearchTranslator.load(run, beam_size=1) for run in (recipe.init_from, recipe.run_dir))
     sets = {"your text": own, "general text": general.test}
     compared = [compare_models(name, before, after, pairs) for name, pairs in sets.items() if pairs]
     with RunLog(Path(recipe.run_dir)) as log:

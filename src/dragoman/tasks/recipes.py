@@ -199,10 +199,10 @@ def run(
         return job(recipe, ranks).run(seconds_left, report, watch)
 
 
-def run_to_end(recipe: Any, seconds_left: float | None = None, report: WriteReport | None = None) -> Result:
+def run_to_end(recipe: Any, seconds_left: float | None = None) -> Result:
     """As `run`, for callers that use the model. Raises DragomanError where the training was stopped (Ctrl-C, SIGTERM):
     a training that stops and saves takes the signal, so that they would go on with half a model."""
-    result = run(recipe, seconds_left, report=report)
+    result = run(recipe, seconds_left)
     if result.outcome.reason == "interrupted":
         text = f"stopped and saved at step {result.outcome.step:,}"
         raise Error.INTERRUPTED(text, "run it again and it goes on", file=result.run_dir)

@@ -1,8 +1,8 @@
 """Step 1: sentence pairs from files or from the program, and which of them train, validate and test a model.
 
-A corpus format is a file of `text/sources/` and a row of `Source`. Blank pairs are handed on: they are dropped, as
-pairs, and counted where the ids are made. Labelled texts, plain text and images are read in `labelled.py`,
-`documents.py` and `images.py`.
+A corpus format is a file of `text/sources/` and a row of `SinglePairs`. Blank pairs are handed on: they are dropped and
+counted where the ids are made. Labelled texts, plain text and images are read in `labelled.py`, `plain_sources.py` and
+`images.py`.
 """
 
 import itertools

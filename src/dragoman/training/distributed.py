@@ -34,7 +34,7 @@ FROZEN_S = 30.0
 COLLECTIVE_S = 60.0
 """The least time that the others' gradients are waited for, after the slowest step of the pre-flight is known."""
 PATIENT = timedelta(hours=12)
-"""For what may take long at rank 0; that it lives is seen by its heartbeat."""
+"""The time to wait for work of rank 0 that may take long; its heartbeat shows that rank 0 lives."""
 JOIN_S = 600.0
 GIVEN_UP = "dragoman/given up"
 """Key of the launcher's store: the mistake that an earlier start ended by."""

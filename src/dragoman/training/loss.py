@@ -15,9 +15,9 @@ and q the distributions that the two passes give the next token, the loss is
 
     (cross-entropy of p + cross-entropy of q) / 2  +  weight / 4 * (KL(p || q) + KL(q || p))
 
-which is half of the paper's, so that its size is that of a single pass and `weight` is still the paper's alpha. With
-d = log p - log q the sum of both divergences is sum((p - q) * d), and its gradient by the logits of p is
-p * (d - KL(p || q)) + p - q; that of q is the same with p and q exchanged.
+which is half of the paper's loss: it is as large as the loss of a single pass, and `weight` is still the paper's alpha.
+With d = log p - log q the sum of both divergences is sum((p - q) * d). Its gradient by the logits of p is
+p * (d - KL(p || q)) + p - q; its gradient by the logits of q is the same with p and q exchanged.
 """
 
 from collections.abc import Callable, Sequence

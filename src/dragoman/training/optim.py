@@ -14,7 +14,7 @@ from dragoman.nn.lora import is_projection
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic that pulls small singular values up fastest (Jordan et al. 2024)."""
 UPDATE_RMS = 0.2
-"""Root mean square of an element of a step at a rate of 1: about that of AdamW's (Liu et al. 2025, section 2.2)."""
+"""Root mean square of an element of a step at a rate of 1: about as in AdamW (Liu et al. 2025, section 2.2)."""
 
 
 def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
@@ -40,9 +40,9 @@ class Muon(torch.optim.Optimizer):
     the orthogonalised momentum * buffer + (1 - momentum) * gradient (Nesterov's); weights decay as in AdamW. So its
     elements are about as large as AdamW's, and one rate can serve both. A group's `lr_ratio` is what multiplies it.
 
-    PyTorch's own `torch.optim.Muon` does the same one matrix after the other, and always in bfloat16; here those of one
-    shape go through the products together, which is three times as fast on a CPU (benchmarks/log/2026-11.md, "what
-    Muon's orthogonalisation costs"). A test holds the two equal.
+    PyTorch's own `torch.optim.Muon` does the same one matrix after the other, and always in bfloat16. Here the matrices
+    of one shape go through the products together: three times as fast on a CPU (benchmarks/log/2026-11.md, "what Muon's
+    orthogonalisation costs"). A test holds the two equal.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class MuonConfig:
     type: Literal["muon"] = "muon"
     momentum: float = Field(default=0.95, ge=0, lt=1)  #: Decay of the momentum (Nesterov).
     weight_decay: float = Field(default=0.0, ge=0)
-    """Of the hidden matrices; `others.weight_decay` is that of embeddings and the output matrix."""
+    """Weight decay of the hidden matrices; embeddings and the output matrix have `others.weight_decay`."""
     lr_ratio: float = Field(default=1.0, gt=0)
     """Learning rate of the hidden matrices, as a multiple of the schedule's."""
     newton_schulz_steps: int = Field(default=5, ge=1)  #: Iterations that orthogonalise the momentum.

@@ -20,8 +20,8 @@ class Validation:
     titles: dict[str, str] = field(default_factory=dict)  #: What to call a metric that is not as its name says.
 
     def ranked_by(self, names: Sequence[str]) -> dict[str, Any]:
-        """The figures as a checkpoint's state keeps them, with the `rank` by the metrics called so, or by `score`; of
-        equals the lower loss is better."""
+        """The figures as a checkpoint's state keeps them. `rank` has the metrics `names` (or `score`) and then the
+        loss, as numbers of which higher is better."""
         figures = {**self.metrics, "score": self.score}
         by = [goodness(figures, name) for name in (*(names or ["score"]), "loss")]
         return {"score": self.score, "loss": self.metrics["loss"], "rank": by}
@@ -51,7 +51,7 @@ class Task(Protocol):
         ...
 
     def worst_case_batch(self, batch_tokens: int) -> Any:
-        """The micro-batch that takes the most memory under such a budget, as `batches` would make it."""
+        """The batch that takes the most memory under a budget of `batch_tokens`, as `micro_batch` would make it."""
         ...
 
     def describe(self, batch: Any) -> str:

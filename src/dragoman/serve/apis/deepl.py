@@ -23,7 +23,7 @@ from dragoman.languages.punctuation import ENDS
 from dragoman.serve.api import Api, Call, respond
 from dragoman.serve.documents import DocumentTask
 from dragoman.serve.errors import ApiError
-from dragoman.serve.http import route_path
+from dragoman.serve.http import as_list, route_path
 from dragoman.serve.requests import check_size, check_terms, new_task, planned, require, result_of, served_pair
 from dragoman.serve.scheduler import RequestHandle
 from dragoman.serve.service import AUTO, TranslateParams
@@ -44,21 +44,16 @@ NO_LIMIT = 10**12
 """Characters a month that a client without a limit is told."""
 
 
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
-
-
 def _lower(value: Any) -> str:
     return str(value).lower()
 
 
 def _names(value: Any) -> Any:
     """Names of tags: a list, or one text with commas between them."""
-    values = value if isinstance(value, list) else [value]
-    return [name.strip() for one in values for name in str(one).split(",") if name.strip()]
+    return [name.strip() for one in as_list(value) for name in str(one).split(",") if name.strip()]
 
 
-Texts = Annotated[list[str], BeforeValidator(_as_list)]
+Texts = Annotated[list[str], BeforeValidator(as_list)]
 Formality = Annotated[Literal["", "default", "more", "less", "prefer_more", "prefer_less"], BeforeValidator(_lower)]
 TagNames = Annotated[list[str], BeforeValidator(_names), Field(examples=[["x"]])]
 
@@ -143,7 +138,7 @@ class NewGlossaries(BaseModel):
 
 class ChangedGlossary(BaseModel):
     name: str = Field("", examples=["inn"])
-    dictionaries: Annotated[list[Dictionary], BeforeValidator(_as_list)] = []
+    dictionaries: Annotated[list[Dictionary], BeforeValidator(as_list)] = []
 
 
 def _complaint(error: ErrorDetails) -> str:

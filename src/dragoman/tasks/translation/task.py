@@ -65,7 +65,7 @@ class TranslationTask(PlannedTask):
     """Where the training pairs come from in blocks; `train` and `plan` are then the first."""
 
     def __post_init__(self) -> None:
-        self.lines = self.train.lines  # that `describe` names: of a stream those of the block in use
+        self.lines = self.train.lines  # for `describe`; of a stream, the lines of the block in use
 
     @property
     def from_disk(self) -> bool:
@@ -141,7 +141,7 @@ class TranslationTask(PlannedTask):
         self._validation_loss(model, Ranks())
         loss_s = time.monotonic() - start
         pairs = self.valid_pairs[:: max(1, len(self.valid_pairs) // DRY_RUN_PAIRS)]
-        # A model that knows nothing does not stop; one that does makes translations about as long as their source.
+        # An untrained model does not stop; a trained model makes translations about as long as their sources.
         translator = self.translator.with_decoding(max_length_ratio=1.0, max_length_extra=2)
         evaluated = evaluate(translator, pairs, self.evaluation, self.tgt_lang, with_ter=False)
         return loss_s + evaluated.decode_s * len(self.valid_pairs) / len(pairs)
