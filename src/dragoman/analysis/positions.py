@@ -41,7 +41,7 @@ def sinusoidal_layouts(length: int, d_model: int, base: float = 10_000.0) -> dic
 
 
 def similarity(table: Float[Tensor, "length d_model"], start: int) -> Float[Tensor, " distances"]:
-    """The dot products of position `start` with those after it, in units of its own with itself."""
+    """The dot products of position `start` with itself and the positions after it, divided by the first."""
     return table[start:] @ table[start] / (table[start] @ table[start])
 
 

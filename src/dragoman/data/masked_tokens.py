@@ -26,8 +26,8 @@ class MaskingConfig:
     by another token, so that the model cannot know which tokens it has to guess."""
 
     share: float = Field(default=0.15, gt=0, le=0.9)  #: Share of the tokens that are to be guessed.
-    hidden: float = Field(default=0.8, ge=0, le=1)  #: Share of those that are hidden.
-    random: float = Field(default=0.1, ge=0, le=1)  #: Share of those that a random token stands for.
+    hidden: float = Field(default=0.8, ge=0, le=1)  #: Share of these tokens that are hidden.
+    random: float = Field(default=0.1, ge=0, le=1)  #: Share of these tokens that a random token replaces.
 
     def __post_init__(self) -> None:
         if self.hidden + self.random > 1:

@@ -29,7 +29,7 @@ def keyed_uniform(
 
 
 def random_uint64(seed: int, epoch: int) -> Callable[[int], UInt64[np.ndarray, " count"]]:
-    """A function that returns the next `count` 64-bit words of an epoch: those of a counter-based generator.
+    """A function that returns the next `count` 64-bit words of an epoch, from a counter-based generator.
 
     numpy promises that raw words stay the same in every version, which it does not for `Generator.permutation`.
     """

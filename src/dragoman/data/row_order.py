@@ -1,8 +1,8 @@
 """The rows of a corpus ordered by their lengths, and that order anew for each epoch: in bounded memory.
 
 A hundred million rows in memory, sorted by NumPy, take 6 GB in each process. Here they are sorted block by block into
-an array that may be a file, which all processes of a machine map; what each holds is a table of the lengths that there
-are, some ten thousand of them. The results are those of one stable sort of all rows.
+an array that may be a file, which all processes of a machine map. Each process holds a table of the lengths that there
+are, some ten thousand. The results are the same as from one stable sort of all rows.
 """
 
 from collections.abc import Callable, Iterator

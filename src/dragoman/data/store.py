@@ -61,7 +61,7 @@ class PrepareReport:
     """Tokens that are <unk>."""
     tgt_unknown: int
     reused: bool
-    """True if an earlier preparation served; the counts are those of that time."""
+    """True if an earlier preparation served; then it made the counts."""
     seconds: float
     """Duration of this call."""
 
@@ -306,7 +306,7 @@ def _states(source: Source) -> list[tuple[Path, int, int]]:
 
 def _refuse(building: "_Building", source: Source, before: list[tuple[Path, int, int]]) -> None:
     """Raises DragomanError when all pairs were dropped, and when a file is not what it was `before` it was read: the
-    store would be kept as that of a text that it does not hold."""
+    store would not hold the text whose name it has."""
     if not building.kept:
         origin = " and ".join(map(show, files_of(source))) or f"the {source.type} corpus"
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in building.dropped.items())

@@ -117,8 +117,8 @@ class WindowPlan:
 def covering(num_predictions: int, block_len: int, min_context: int) -> tuple[IntArray, IntArray]:
     """Windows in which each prediction of a text counts exactly once: (their starts, the first that counts in each).
 
-    A window's prediction at position i has seen i + 1 tokens. Each that counts has seen `min_context` to `block_len`
-    of them, but at the start of the text, where there are not so many. `min_context` 1: windows side by side.
+    A window's prediction at position i has seen i + 1 tokens. Each prediction that counts has seen `min_context` to
+    `block_len` tokens, or fewer at the start of the text. `min_context` 1: windows side by side.
 
     >>> starts, first = covering(10, block_len=4, min_context=3)
     >>> starts.tolist(), first.tolist()

@@ -2,9 +2,9 @@
 
 A search does not call the model. It is a generator: it yields the last token of each of its rows and their state, is
 sent the logits and the new state, and in the end returns what it has found. So the rows of several searches can take a
-step of the model together, each at its own length: when the sentences of one are done, those of a waiting one take
-their place, and the batch stays full. What a row's numbers are does not depend on that, on a CPU to the last bit: every
-group of rows looks at keys of its own (`DecoderLayer.decode_step`), and the layers between treat each row alike.
+step of the model together, each at its own length. When the sentences of a search are done, the sentences of a waiting
+search take their place, and the batch stays full. The numbers of a row do not depend on that, on a CPU to the last bit:
+every group of rows attends to keys of its own (`DecoderLayer.decode_step`), and the other layers treat each row alike.
 """
 
 import queue
@@ -22,15 +22,16 @@ from dragoman.models.base import DecoderState, Seq2SeqModel
 DecodeStepInput = tuple[Tensor, DecoderState]
 """The previous token of each row, (rows), and the state of these rows: what `Seq2SeqModel.decode_step` takes."""
 DecodeStepOutput = tuple[Tensor, DecoderState]
-"""Logits, (rows, vocab), and the state that has seen the tokens: what it returns."""
+"""Logits, (rows, vocab), and the state that has seen the tokens: what `Seq2SeqModel.decode_step` returns."""
 Search = Generator[DecodeStepInput, DecodeStepOutput, list[list[Hypothesis]]]
-"""Returns the hypotheses of each of its sentences. What it asks for must not change before it is answered."""
+"""Returns the hypotheses of each of its sentences. The tokens and state that it yields must not change before the
+answer."""
 
 MAX_ROWS_IN_FLIGHT = 256
-"""A waiting search begins when fewer rows than this are left of those that have begun (benchmarks/log/2026-11.md,
+"""A waiting search begins when the searches under way have fewer rows than this (benchmarks/log/2026-11.md,
 "2026-11-22: waiting sentences take the places of finished ones after all")."""
 MAX_SEARCHES_IN_FLIGHT = 8
-"""So many searches are under way at most, on each thread: of long sentences a few rows take much memory."""
+"""Searches under way on each thread, at most: a few rows of long sentences take much memory."""
 
 
 def search_together(

@@ -41,7 +41,8 @@ def cross_attention(
 
 
 def coverage(attention: Float[Tensor, "tgt_len src_len"], src_mask: Bool[Tensor, " src_len"]) -> float:
-    """The penalty of one hypothesis with beta 1; `attention` has its rows alone, pads of the source not counted.
+    """The penalty of one hypothesis with beta 1. `attention` has the rows of this hypothesis; pads of the source do not
+    count.
 
     >>> round(coverage(torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]), torch.tensor([True, True, True])), 4)
     -1.3863

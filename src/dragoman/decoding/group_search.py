@@ -54,7 +54,7 @@ def group_search(
     for length in range(1, longest + 1):
         prefixes = torch.cat([group.prefixes for group in beams], dim=1)  # (slots, beam, length)
         logits, state = yield prefixes[:, :, -1].flatten(), state
-        # So many that `width + 1` are left of those that the groups before have not taken.
+        # As many as leave `width + 1` tokens that the groups before have not taken.
         log_probs, ids = best_tokens(
             logits, config.beam_size + 1, banned_ids(config, length), rules, prefixes.flatten(0, 1), slots.of_rows()
         )

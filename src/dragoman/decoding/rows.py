@@ -1,5 +1,5 @@
-"""The rows of a search: which sentence each holds, how many are looked at together, the best columns of each, and the
-error of one without any."""
+"""The rows of a search: which sentence each row holds, how many rows are looked at together, the best columns of each
+row, and the error where a row has none."""
 
 import math
 

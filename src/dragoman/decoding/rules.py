@@ -102,15 +102,15 @@ def ngrams(ids: Sequence[int], size: int) -> tuple[tuple[int, ...], ...]:
 class BeginWith:
     """Hypotheses of a sentence begin with these tokens; other sentences are free.
 
-    They are as probable as the model says, whatever the rules before this one do to them: it is not the search that
-    repeats itself in a beginning that is asked for.
+    These tokens are as probable as the model says, whatever the rules before this rule do to them: a repetition in a
+    given beginning is no repetition by the search.
     """
 
     prefixes: Mapping[int, Sequence[int]]
     """By the number of the sentence."""
     given: Mapping[int, int] = field(default_factory=dict)
-    """Number of first tokens, by that of the sentence, that cost nothing, as they are no part of what is said: the tag
-    of a language, the sentences before."""
+    """Number of first tokens, by the number of the sentence, that cost nothing because they are no part of the
+    translation: the tag of a language, the sentences before."""
 
     def __call__(self, step: Step) -> None:
         place = step.prefixes.size(1) - 1

@@ -40,7 +40,7 @@ def sample_search(
     """`config.sampling.samples` hypotheses for each sentence, as they were drawn; several may be equal.
 
     `sources` are the sentences' tokens; the last `padding_slots` rows of `state` hold none. Probabilities and scores
-    are those of the model itself, whatever the filters leave out.
+    are the model's own, whatever the filters leave out.
 
     Raises DragomanError when the model's logits are not numbers.
     """

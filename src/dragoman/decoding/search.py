@@ -34,7 +34,7 @@ def search(
     """The n best hypotheses of each sentence, in the order of the sentences, best first; at least one each.
 
     `options` are those of `search_steps`. Dropout is off while it searches, whatever mode the model is in, and the mode
-    is put back afterwards. On a CPU it takes one thread, as a search that is one of several does.
+    is put back afterwards. On a CPU it takes one thread.
 
     Raises DragomanError when the model's logits are not numbers, terms cannot be written, or settings ask for what the
     model or the search has not.

@@ -7,11 +7,12 @@ Translation", equations 3 and 4):
 
     p(y) = (1 - weight) * p_model(y)  +  weight * sum of softmax(-distance² / temperature) over neighbours that say y
 
-In a datastore of a few corrections the weight falls with the distance of the nearest key, linearly, to nothing at
-`reach`. The share of a neighbour whose token the model says by itself is the model's, and all of them are where that is
-most. So text that is unlike them all is translated as without it, and what was not corrected speaks against what was.
-(Zheng et al. 2021, "Adaptive Nearest Neighbor Machine Translation", learn such weights from many pairs; of few, the
-distances of other text say what is near.)
+In a datastore of a few corrections the weight falls linearly with the distance of the nearest key, to 0 at `reach`. If
+the model says a neighbour's token by itself, the share of this neighbour goes to the model. If most of the neighbours
+are such, all shares go to the model. So text that is unlike all corrections is translated as without the datastore, and
+tokens that nobody corrected speak against tokens that somebody corrected. (Zheng et al. 2021, "Adaptive Nearest
+Neighbor Machine Translation", learn such weights from many pairs; with few pairs, the distances of other text say what
+is near.)
 
 The weights of the model stay as they are. Distances are looked up in an inverted file of faiss, which looks at the
 PROBED_LISTS nearest of its lists alone, row by row: what a row finds does not depend on the others.
@@ -59,7 +60,7 @@ neighbours."""
 COUNTS, TEMPERATURES, WEIGHTS = (4, 8, 16, 32, 64), (0.1, 0.2, 0.5, 1.0, 2.0), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """The values that are tried; temperatures as parts of the usual distance of the nearest key."""
 FEW_COUNT, FEW_WEIGHTS, REACHES = 8, (0.5, 0.7, 0.9), (0.05, 0.1, 0.2, 0.3)
-"""Those for a datastore of corrections; reaches as parts of other text that have a key within them."""
+"""The same for a datastore of corrections; reaches as shares of other text that have a key within reach."""
 FEW_ROWS = 2000
 """Tokens of corrections that are looked up among the other corrections, at most."""
 OWN_TOKEN = -1
@@ -75,9 +76,8 @@ class DatastoreConfig:
     pairs: int  #: Pairs of text in it.
     tokens: int  #: Target tokens in it.
     k: int = Field(default=8, ge=1)  #: Neighbours of each token.
-    temperature: float = Field(
-        default=10.0, gt=0
-    )  #: Of the distances, with `reach` in parts of the nearest; more spreads wider.
+    temperature: float = Field(default=10.0, gt=0)
+    """Divisor of the distances, with `reach` times the nearest distance; a larger one spreads wider."""
     weight: float = Field(default=0.0, ge=0, lt=1)  #: Share of the neighbours in the mixture.
     reach: float | None = Field(default=None, gt=0)  #: Squared distance at which the weight is 0; none: it never falls.
     nats: float = 0.0  #: Loss a token on the text that it was tuned on, without neighbours.
@@ -113,7 +113,8 @@ class Datastore:
 
 
 class NearestNeighbours(nn.Module):
-    """An output layer whose distribution is mixed with that of the nearest keys. Its logits are log probabilities."""
+    """An output layer whose distribution is mixed with the distribution of the nearest keys. Its logits are log
+    probabilities."""
 
     def __init__(self, output: nn.Module, datastore: Datastore) -> None:
         super().__init__()
@@ -146,8 +147,8 @@ def scaled(distances: Float[np.ndarray, "rows k"], settings: DatastoreConfig) ->
 def weights(
     distances: Float[np.ndarray, "rows k"], given: Float[np.ndarray, " rows"], settings: DatastoreConfig
 ) -> Float[np.ndarray, " rows"]:
-    """The neighbours' weight in each row, by the squared distance of its nearest key and by the share of those
-    neighbours that give a token: none where most say the model's own.
+    """The neighbours' weight in each row, by the squared distance of the row's nearest key and by the share of
+    neighbours that give another token than the model's own: 0 where most give the model's own.
     """
     if settings.reach is None:
         return np.full(len(given), settings.weight)

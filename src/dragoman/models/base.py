@@ -1,8 +1,8 @@
 """The interface of every translation model.
 
-Search, scoring, training and export call `encode`, `decode`, `start`, `decode_step`, `decode_steps` and `reorder`, and
-never ask for a model's family. `decode_step` must equal `decode` position by position: `tests/contracts` holds every
-family to it.
+Search, scoring and training call `encode`, `decode`, `start`, `decode_step`, `decode_steps` and `reorder`, whatever the
+model's family; exports and fast implementations know the families. `decode_step` must equal `decode` position by
+position: `tests/contracts` holds every family to it.
 """
 
 import itertools
@@ -87,8 +87,8 @@ class Seq2SeqModel(nn.Module, ABC):
     def start_search(self, memory: Any, rows_per_sentence: int, read: TargetIds | None = None) -> DecoderState:
         """Initial state of a search with `rows_per_sentence` hypotheses, one row for each sentence so far.
 
-        A family may return a state that is cheaper to reorder than that of `start`. `read`: tokens that stand before
-        every hypothesis, equally many of each sentence, `<s>` first; a family may read them all at once.
+        A family may return a state that is cheaper to reorder than the state of `start`. `read`: tokens that stand
+        before every hypothesis, equally many of each sentence, `<s>` first; a family may read them all at once.
         """
         state = self.start(memory)
         for prev in () if read is None else read.unbind(dim=1):
@@ -129,8 +129,9 @@ class Seq2SeqModel(nn.Module, ABC):
         return {}
 
     def alignment(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> Tensor | None:
-        """The map that aligns target with source best, (batch, tgt_len, src_len): of `alignment_head`, where a token is
-        read, or else of the last layer but one, its heads' mean (Garg et al. 2019, section 5.1). None without any."""
+        """The map that aligns target with source best, (batch, tgt_len, src_len): the map of `alignment_head` at the
+        position that reads the token, or else the mean over the heads of the last layer but one (Garg et al. 2019,
+        section 5.1). None for a model without attention to the source."""
         maps = self.attention_maps(src, src_mask, tgt_in)
         layers = [weights for name, weights in maps.items() if name.endswith(".cross")]
         if self.alignment_head is None or not layers:

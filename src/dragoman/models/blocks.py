@@ -54,8 +54,8 @@ class SinusoidalConfig(PositionScheme):
 
     type: Literal["sinusoidal"] = "sinusoidal"
     layout: Annotated[str, OneOf(LAYOUTS)] = "interleaved"
-    """Sine and cosine in turn (the paper), or all sines first (`half_split`: Hugging Face's Marian), or that with
-    other wavelengths (`fairseq`: tensor2tensor, Marian, M2M100, NLLB, OpenNMT-tf)."""
+    """Sine and cosine in turn (the paper), or all sines first (`half_split`: Hugging Face's Marian), or all sines first
+    with other wavelengths (`fairseq`: tensor2tensor, Marian, M2M100, NLLB, OpenNMT-tf)."""
     offset: int = Field(default=0, ge=0, le=2**16)  #: Number of the first position: 0 in the paper, 2 in M2M100.
     base: float = Field(default=10_000.0, gt=1)  #: The slowest wave takes about 2 pi times so many positions.
 
@@ -279,12 +279,12 @@ class DecoderLayer(Block):
         causal_mask: Bool[Tensor, "1 1 new past_and_new"] | None = None,
         memories: Sequence[MemoryCache] = (),
     ) -> tuple[Float[Tensor, "rows new d_model"], list[DecodingCache]]:
-        """`forward` for new positions after those of `caches`: (their output, the caches with them).
+        """`forward` for new positions after the positions in `caches`: (their output, the caches with them).
 
         The rows of each cache are neighbours, in the order of `caches`. Each group of rows attends to its own past, of
-        any length, and to its own memory; everything else is computed for all rows at once. Rows after those of all
-        caches, which only make up their number, attend to nothing. A single new position sees everything and needs no
-        `causal_mask`.
+        any length, and to its own memory; everything else is computed for all rows at once. Rows after the rows of
+        all caches, which only make up their number, attend to nothing. A single new position sees everything and needs
+        no `causal_mask`.
         """
         groups = [cache.num_rows for cache in caches]
         new_caches: list[DecodingCache] = []

@@ -77,7 +77,7 @@ class Ensemble(Seq2SeqModel):
         ]
 
     def attention_maps(self, src: SourceIds, src_mask: SourceMask, tgt_in: TargetIds) -> AttentionMaps:
-        """One map: the mean of the models' alignments with the source (`alignment`), of those with attention."""
+        """One map: the mean of the alignments (`alignment`) of all models that have attention."""
         maps = [model.alignment(src, src_mask, tgt_in) for model in self.models]
         weights = [one.float() for one in maps if one is not None]
         return {"decoder.cross": torch.stack(weights).mean(dim=0)[:, None]} if weights else {}

@@ -153,7 +153,7 @@ class Transformer(Seq2SeqModel):
         maps: list[Tensor] | None = None,
         layer_mapped: int | None = None,
     ) -> Float[Tensor, "batch tgt_len vocab"]:
-        """`maps`, when given, gets the attention maps of every layer appended, or those of one layer alone."""
+        """`maps`, when given, gets the attention maps of every layer appended, or of layer `layer_mapped` alone."""
         x, memory_mask = self.tgt_embedding(tgt_in), masks.padding_mask(memory.mask)
         # No padding mask on the target: pads stand at its end, where no real position can see them anyway.
         causal_mask = masks.causal_mask(tgt_in.size(1), tgt_in.device)

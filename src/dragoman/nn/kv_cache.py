@@ -3,8 +3,8 @@
 `attention.KVCache` is the simple one: a row for each hypothesis, copied when hypotheses change places and again when it
 grows. Here all hypotheses of a sentence write into one table, each decode step into the next slots, and a mask tells
 each hypothesis which slots are its own past. Reordering a beam then moves a few bits. Attention computes scores for
-more keys (those of the other hypotheses, masked): with up to MAX_SHARING of them that costs less than the copies in
-bfloat16 and as much in float32 (benchmarks/log/2026-11.md, "the shared table of keys up to eight hypotheses").
+more keys (the keys of the other hypotheses, masked). With up to MAX_SHARING hypotheses that costs less than the copies
+in bfloat16 and as much in float32 (benchmarks/log/2026-11.md, "the shared table of keys up to eight hypotheses").
 """
 
 import math
@@ -19,7 +19,7 @@ from dragoman.nn.attention import QKV, KVCache, MultiHeadAttention
 from dragoman.nn.ssru import SSRUState
 
 MAX_SHARING = 8
-"""Hypotheses of a sentence. With more of them copying is cheaper."""
+"""Hypotheses of a sentence that share a table. With more hypotheses copying is cheaper."""
 
 GROWTH_STEPS = 8
 """Decode steps that a table grows by. A CPU's kernels are made for each size anew, so the sizes should be few."""
@@ -100,7 +100,7 @@ class SharedKVCache:
         query = query.view(sentences, beam, heads, groups, -1).permute(0, 2, 3, 1, 4)
         query = query.reshape(sentences, heads, groups * beam, -1) / math.sqrt(attention.d_head)
         scores = (query @ table.key.transpose(-2, -1)).view(sentences, heads, groups, beam, slots)
-        if bias is not None:  # of one row for all, or of each
+        if bias is not None:  # one for all rows, or one for each row
             of_slots = (
                 bias[:, :, 0, table.positions]
                 .to(scores.dtype)

@@ -18,7 +18,7 @@ ALL_LINEAR = "all-linear"
 class LoRALinear(nn.Module):
     """W x + b + scale * B A dropout(x), with A of (r, d_in) and B of (d_out, r) (Hu et al. 2021, equation 3).
 
-    B begins as zeros, so the output begins as that of `base_layer`, to the last bit. The names are PEFT's.
+    B begins as zeros, so at first the output equals the output of `base_layer`, to the last bit. The names are PEFT's.
     """
 
     def __init__(self, base_layer: nn.Linear, r: int, scale: float, dropout: float = 0.0) -> None:
@@ -59,7 +59,8 @@ def targets(model: nn.Module, names: Sequence[str] | str = ALL_LINEAR) -> list[s
 
 
 def short_names(layers: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names for `targets` that stand for these layers among those that are known: their ends, where these say it."""
+    """Names for `targets` that choose exactly `layers` among the layers `known`: the ends of their names if that is
+    enough, else their whole names."""
     ends = sorted({name.rpartition(".")[2] for name in layers})
     return ends if {name for name in known if name.rpartition(".")[2] in ends} == set(layers) else list(layers)
 

@@ -39,7 +39,7 @@ class SSRUState:
 class SSRU(nn.Module):
     """f_t = sigmoid(W_f x_t + b_f); c_t = f_t c_(t-1) + (1 - f_t) W x_t; o_t = relu(c_t), c_0 = 0.
 
-    Its methods are those of `MultiHeadAttention` that a decoder layer calls.
+    It has the methods of `MultiHeadAttention` that a decoder layer calls.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -54,7 +54,7 @@ class SSRU(nn.Module):
         mask: Bool[Tensor, "1 1 len len"] | None,
         maps: list[Tensor] | None = None,
     ) -> Float[Tensor, "batch len d_model"]:
-        """The outputs of a whole sequence, `query`; there are no `maps`."""
+        """The outputs of a whole sequence, `query`; nothing is appended to `maps`."""
         return self.project_kv(query[:, :0]).attend(self, self.project_qkv(query))[0]
 
     def output_proj(self, outputs: Float[Tensor, "rows new d_model"]) -> Float[Tensor, "rows new d_model"]:

@@ -21,15 +21,15 @@ class TrainingConfig:
 
     max_steps: int = Field(default=5000, ge=1)  #: Length of the training. [steps]
     max_epochs: int | None = Field(default=None, ge=1)
-    """Length of the training in the place of `max_steps`; null: that one. [epochs]"""
+    """Length of the training in the place of `max_steps`; null: `max_steps` says it. [epochs]"""
     batch_tokens: int = Field(default=2048, ge=1)
     """Limit of rows times the longer side of a micro-batch, padding included. [positions]"""
     workspace: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
     """Memory that a micro-batch may take on its way forward and back: the largest `batch_tokens` that keeps to it is
-    looked for before the first step, by trials, and stays that of the run (Marian's `--mini-batch-fit`); `auto`: most
+    looked for before the first step, by trials, and the run keeps it (Marian's `--mini-batch-fit`); `auto`: most
     of what is free; null: `batch_tokens` as it is. [MiB]"""
     batch_sentences: int | None = Field(default=None, ge=1)
-    """Limit of rows of a micro-batch, beside that of positions; null: none. [sentences]"""
+    """Limit of rows of a micro-batch, beside `batch_tokens`; null: none. [sentences]"""
     micro_batches: int = Field(default=1, ge=1)
     """Micro-batches whose gradients are summed before each step (gradient accumulation). Several processes divide them
     among themselves."""

@@ -83,8 +83,8 @@ class Resumable:
     def save(self, ranked_by: Mapping[str, Any], *, log: bool = True) -> None:
         """Write a checkpoint; `ranked_by`: the figures of the validation at this step, empty where there was none.
 
-        Without `log` the log does not tell of it: the clock asks for one at another step in every run. Rank 0 writes;
-        where a validation is saved, all see first that they have the same weights.
+        Without `log` the checkpoint is not logged: the clock asks for checkpoints at other steps in every run. Rank 0
+        writes. Where a validation is saved, all ranks check first that they have the same weights.
         """
         if ranked_by and self.ranks.world > 1:
             self.ranks.require_alike(digest(self.model), f"model after step {self.step:,}")
@@ -155,7 +155,7 @@ class Resumable:
     def skip(self, error: NotFinite, bar: Progress) -> None:
         """Leave a step out, if that is what the recipe asks for and it was not done too often. Raises DragomanError.
 
-        One whose scaled gradient overflows is left out in any case, and counted apart.
+        A step whose scaled gradient overflows is left out in any case, and counted apart.
         """
         reaction = self.config.not_finite
         if isinstance(error, Overflow):

@@ -74,7 +74,7 @@ class TimeBudget:
     clock: Callable[[], float] = time.monotonic
     stretches: list[ScheduleStretch] = field(default_factory=list)
     validations: list[int] = field(default_factory=list)
-    """Steps after which it was validated by the clock."""
+    """Steps after which the clock asked for a validation."""
     writes: bool = True
     """False: another process keeps pace.json."""
 

@@ -421,7 +421,7 @@ class RunningSearch:
         self.c.search_cancel(self.handle, self.queue.order.index(row))
 
     def hypotheses(self) -> dict[int, list[Hypothesis]]:
-        """Those of the sentences that this search has taken, by their rows. Raises DragomanError as `search`."""
+        """The hypotheses of the sentences that this search has taken, by row. Raises DragomanError as `search`."""
         order = self.queue.order
         if failed := self.c.search_failed(self.handle):
             check_finite(float("nan") if failed > 0 else float("-inf"), order[abs(failed) - 1])

@@ -2,7 +2,7 @@
 and, with `training.backend=kernels`, in float32.
 
 Each is fast only in a training step (`trains_in`); without gradients, in another type or under a compiler it
-computes as the textbook's layer. Shapes are those of the textbook.
+computes as the textbook's layer. Shapes are the textbook's.
 """
 
 import torch
@@ -161,4 +161,4 @@ FLOAT32_LAYERS: dict[type[nn.Module], type[nn.Module]] = {
     EncoderLayer: Float32EncoderLayer,
     DecoderLayer: Float32DecoderLayer,
 }
-"""Those of them that gain something in float32, where PyTorch's products of other layers are as good."""
+"""The layers that gain something in float32; for other layers PyTorch's products are as good."""

@@ -42,7 +42,7 @@ def short_attention(
     """softmax(Q K^T / sqrt(d_head) + bias) V with the heads side by side again.
 
     `queries` and `memory` are rows of `project_rows`: queries, and keys and values side by side. If `memory` is None,
-    keys and values are beside the queries. `phase` is that of rotary positions (`rotary_phase`). Products are in
+    keys and values are beside the queries. `phase` is the phase of rotary positions (`rotary_phase`). Products are in
     the dtype of `queries`, the softmax is in float32. There is no gradient by `bias`.
     """
     context: Tensor = _ShortAttention.apply(queries, memory, sizes, mask, bias, phase)
