@@ -52,7 +52,7 @@ def keep_top_k(logits: Float[Tensor, "rows vocab"], k: int) -> Float[Tensor, "ro
 def keep_top_p(logits: Float[Tensor, "rows vocab"], p: float) -> Float[Tensor, "rows vocab"]:
     """The nucleus: the fewest of the likeliest tokens whose probabilities add up to p (Holtzman et al. 2020, eq. 2).
 
-    A token is in it when those likelier than itself do not make up p yet; of equal ones the smaller ids come first.
+    A token is in it when the tokens likelier than itself do not make up p; of equal tokens the smaller ids come first.
 
     >>> keep_top_p(torch.tensor([[0.125, 0.5, 0.25, 0.125]]).log(), 0.75).exp()
     tensor([[0.0000, 0.5000, 0.2500, 0.0000]])

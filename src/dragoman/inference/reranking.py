@@ -1,9 +1,9 @@
 """Of the translations that a search holds, the one in which a run of the opposite direction finds its source again.
 
-A model that reads English and writes German says how probable a translation y of x is; one that reads German and writes
-English says how probable x is, given y. A translation that leaves something out, or puts something in, is seen by the
-second one. Both together are the noisy channel's view of translation, here without its language model, as the first
-model has learnt that already (Yee, Dauphin and Auli 2019, "Simple and Effective Noisy Channel Modeling for Neural
+A model that reads English and writes German says how probable a translation y of x is. A model that reads German and
+writes English says how probable x is, given y. The second model sees that a translation leaves something out, or puts
+something in. Both together are the noisy channel's view of translation, here without its language model, as the first
+model has learnt language already (Yee, Dauphin and Auli 2019, "Simple and Effective Noisy Channel Modeling for Neural
 Machine Translation", equation 5):
 
     score(y)  +  weight * log P(x | y) / (tokens of x with its </s>)
@@ -19,7 +19,7 @@ from dragoman.inference.translation import Translation
 from dragoman.languages.codes import same_languages
 
 SOURCES_AT_ONCE = 256
-"""All translations of so many are scored together: enough for full batches, little to be held."""
+"""Sources whose translations are scored together: enough for full batches, little to be held."""
 DEFAULT_WEIGHT = 0.3
 """The best weight on the validation set of Multi30k; 0.2 to 0.5 did nearly as well (benchmarks/log/2026-11.md,
 "2026-11-22: a run back ranks the n best (noisy channel)").
@@ -73,7 +73,8 @@ class NoisyChannelReranker:
 
 
 def require_opposite(forward: SearchTranslator, back: SearchTranslator, name: str) -> None:
-    """Raises DragomanError unless `back`, the run called `name`, translates from the one's language to the other's."""
+    """Raises DragomanError unless `back`, the run called `name`, translates from the second language of `forward` to the
+    first."""
     if forward.languages is None or back.languages is None or same_languages(forward.languages, back.languages[::-1]):
         return
     (reads, writes), (src, tgt) = back.languages, forward.languages

@@ -316,12 +316,12 @@ class DecoderLayer(Block):
 
 
 def split_groups(x: Tensor, groups: Sequence[int]) -> Sequence[Tensor]:
-    """The rows of each group, which are neighbours; rows after them are left out."""
+    """The rows of each group of `x`, (rows, new, width): neighbours. Rows after the last group are left out."""
     rows = x[: sum(groups)]
     return [rows] if len(groups) == 1 else rows.split(groups)
 
 
 def join_groups(parts: list[Tensor], num_rows: int) -> Tensor:
-    """The rows of all groups, and zeros after them up to `num_rows`."""
+    """The rows of all groups, (rows, new, width) each, and zeros after them up to `num_rows`."""
     joined = parts[0] if len(parts) == 1 else torch.cat(parts)
     return joined if joined.size(0) == num_rows else F.pad(joined, (0, 0, 0, 0, 0, num_rows - joined.size(0)))

@@ -31,7 +31,8 @@ class MaskedLanguageModelConfig(BlockConfig):
 class MaskedLanguageModel(nn.Module):
     """Token ids, some hidden, to logits of each position's own token. `MaskedLanguageModelConfig.build` makes one.
 
-    Its parts have the names of a text classifier's, so that one begins with its weights (`tasks/pretrained.py`).
+    Its parts have the names of a text classifier's parts, so that a classifier can begin with its weights
+    (`tasks/pretrained.py`).
     """
 
     def __init__(self, config: MaskedLanguageModelConfig, tokens: TokenEmbedding) -> None:

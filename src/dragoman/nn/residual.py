@@ -18,6 +18,7 @@ class ResidualConnection(nn.Module):
         self.norm, self.dropout = norm, Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """`x`, what `sublayer` returns, and the result: (batch, len, d_model)."""
         raise NotImplementedError
 
 

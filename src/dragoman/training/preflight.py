@@ -132,7 +132,7 @@ def fitting_batch_tokens(trainer: Trainer) -> int:
     """The largest `training.batch_tokens` that was tried and whose largest batch keeps to `training.workspace`.
 
     Trials double the batch, or go as far as memory would last at the rate at which it grew. Raises DragomanError where
-    the smallest does not fit, and where nobody says how much is free.
+    the smallest batch does not fit, and where the free memory is not known.
     """
     device, budget = trainer.device, max(1, trainer.config.batch_tokens // 8)
     limit, batches = _workspace(trainer), [(0, 0, 0)]  # (batch_tokens, positions, bytes)
