@@ -49,13 +49,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from dragoman.decoding.base import (
-    DecodingConfig,
-    Hypothesis,
-    banned_ids,
-    best_tokens,
-    divisors,
-)
+from dragoman.decoding.base import DecodingConfig, Hypothesis, banned_ids, best_tokens, divisors
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import Slots, check_finite
 from dragoman.decoding.rules import Rule

@@ -26,11 +26,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dragoman.decoding.base import (
-    DecodingConfig,
-    Hypothesis,
-    banned_ids,
-)
+from dragoman.decoding.base import DecodingConfig, Hypothesis, banned_ids
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import FoundNothing, Slots, check_finite
 from dragoman.decoding.rules import Rule, Step

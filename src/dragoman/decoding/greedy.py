@@ -6,13 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from dragoman.decoding.base import (
-    DecodingConfig,
-    Hypothesis,
-    banned_ids,
-    best_tokens,
-    divisors,
-)
+from dragoman.decoding.base import DecodingConfig, Hypothesis, banned_ids, best_tokens, divisors
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.rows import Slots, check_finite
 from dragoman.decoding.rules import Rule

@@ -12,14 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dragoman.decoding.base import (
-    DecodingConfig,
-    Hypothesis,
-    SampledConfig,
-    ban,
-    banned_ids,
-    divisors,
-)
+from dragoman.decoding.base import DecodingConfig, Hypothesis, SampledConfig, ban, banned_ids, divisors
 from dragoman.decoding.continuous_batching import Search
 from dragoman.decoding.filters import draw, filtered, numbers
 from dragoman.decoding.rows import Slots, check_finite, rows_at_once

@@ -16,16 +16,7 @@ import regex
 from dragoman.formats.base import Edit, Item, Options, Unit, has_letters, line_of, plain
 from dragoman.formats.inline import Token, units_of
 from dragoman.formats.markup_tables import units_of_rows
-from dragoman.formats.paragraphs import (
-    Line,
-    blank_after,
-    kept_lines,
-    layout,
-    lines_of,
-    marked_tokens,
-    wrapped,
-    written,
-)
+from dragoman.formats.paragraphs import Line, blank_after, kept_lines, layout, lines_of, marked_tokens, wrapped, written
 
 CODE, COMMENTS, ATTRIBUTES, NAMES = "blocks of code", "comments", "attributes", "names of manual pages"
 

@@ -73,8 +73,7 @@ class NoisyChannelReranker:
 
 
 def require_opposite(forward: SearchTranslator, back: SearchTranslator, name: str) -> None:
-    """Raises DragomanError unless `back`, the run called `name`, translates from the second language of `forward` to the
-    first."""
+    """Raises DragomanError unless `back`, the run called `name`, translates in the direction opposite to `forward`."""
     if forward.languages is None or back.languages is None or same_languages(forward.languages, back.languages[::-1]):
         return
     (reads, writes), (src, tgt) = back.languages, forward.languages

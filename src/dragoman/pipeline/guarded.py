@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.alignment.attention import attention_links_if_any
-from dragoman.alignment.learnt_markup import (
-    around_terms,
-    coded,
-    has_markup,
-    items_of_line,
-    without_tags,
-)
+from dragoman.alignment.learnt_markup import around_terms, coded, has_markup, items_of_line, without_tags
 from dragoman.alignment.links import AlignedPair, Links, proportional, with_terms_linked
 from dragoman.alignment.markup import text_and_codes, unprotected, with_blanks
 from dragoman.alignment.term_placement import place_terms, terms_of
