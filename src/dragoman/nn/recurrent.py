@@ -57,10 +57,10 @@ class RecurrentLayer(nn.Module, ABC):
     ) -> tuple[Float[Tensor, "batch len d_state"], State]:
         """(hidden state at every position, last state) of sentences of different lengths, from a state of zeros.
 
-        Padding leaves the state unchanged: the last state is that after the last real token, or after the first with
-        `reverse`, from right to left.
+        Padding leaves the state unchanged: the last state is the state after the last real token; with `reverse` (from
+        right to left), after the first token.
         """
-        # Not packed sequences: those give later positions fewer rows, a CPU's matrix products may then round a row
+        # No packed sequences: they give later positions fewer rows. A CPU's matrix products may then round a row
         # differently, and a translation would depend on its batch.
         x = x.masked_fill(~real[:, :, None], 0.0)  # first of all: a NaN at a pad would come back in gradients
         inputs = list(zip(self.project_input(x).unbind(1), real[:, :, None].unbind(1), strict=True))

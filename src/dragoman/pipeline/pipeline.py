@@ -14,7 +14,7 @@
         keeps its placeholders, and is watched by guards        guarded.py
         is searched for, cut where it is too long, with the
         glossary's terms put in their places, and reranked      inference/search_translator.py
-        behind those before it, if the run has learnt that      in_context.py
+        behind the sentences before it, if the run learnt that  in_context.py
 
 The command (lines, files, bulk), the server's APIs and `dragoman.load(run)` ask a `Pipeline`. Validation, evaluation
 and exports measure the model by the plain search alone.
@@ -53,9 +53,9 @@ BY_CONTEXT = "one of several translations, by the sentences beside it"
 """The note on such a sentence."""
 
 CONTEXTS = ("auto", "previous", "none")
-"""Choices for what a model reads before a sentence: that of its text or document, the texts before, nothing."""
+"""Choices for what a model reads before a sentence: its text or document up to it, the texts before, nothing."""
 FEW_TOKENS = 1_000
-"""A vocabulary of fewer may be of letters or bytes, and knows no word."""
+"""A vocabulary of fewer tokens may be of letters or bytes, and knows no word."""
 LINES_LOOKED_AT = 2_000
 """Lines of the training corpus that show what a run was trained on."""
 
@@ -77,8 +77,7 @@ class Translated(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All stages of a translation. What a text's translation is does not depend on the others, but for those of its
-    document."""
+    """All stages of a translation. The translation of a text depends on no other texts but the texts of its document."""
 
     search: SearchTranslator
     own: SearchTranslator
@@ -100,7 +99,7 @@ class Pipeline:
     """The folder of the model, which may have word links (`alignment/learnt_memory.py`)."""
     calibration: Calibration | None = None
     min_confidence: float = 0.0
-    """Translations of less carry a warning."""
+    """Translations with less confidence carry a warning."""
     context: tuple[int, int] = (0, 0)
     """The numbers of sentences before each that the model reads, and of their translations that it begins with."""
     chinese: Conversion | None = None

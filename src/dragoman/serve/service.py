@@ -41,7 +41,7 @@ Kind = Literal["text", "html", "xml"]
 Languages = tuple[str, str]
 
 AUTO = "auto"
-"""In the place of a source language: it is to be told from the text."""
+"""In the place of a source language: the text shows which it is."""
 WARM_UP = 64
 """Sentences that a model translates before it is served: its speed is measured, its kernels are made."""
 TOKENS_PER_CHARACTER = 0.3

@@ -36,7 +36,7 @@ from dragoman.training.task import Task
 
 @settings
 class LanguageModelTraining(TrainingConfig):
-    """As for every task, but without label smoothing by default: smoothing lowers the probabilities that are measured."""
+    """As for every task, but without label smoothing: it lowers the probabilities that are measured."""
 
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
 
