@@ -77,7 +77,7 @@ class Translated(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All stages of a translation. The translation of a text depends on no other texts but the texts of its document."""
+    """All stages of a translation. A text's translation depends on no other texts but the texts of its document."""
 
     search: SearchTranslator
     own: SearchTranslator
