@@ -52,7 +52,7 @@ def learn(ctx: typer.Context, lang: Language = "") -> None:
 
 
 def _speak(lang: str) -> None:
-    """Use a language from now on, also in later commands; without one that of earlier commands."""
+    """Use a language from now on, also in later commands; without one, the language of earlier commands."""
     before = progress()["language"]
     if before in LANGUAGES or not lang:
         use_language(before)
@@ -166,7 +166,7 @@ def _show_solution(number: int, name: str) -> None:
 
 
 def _check_own(number: int) -> int:
-    """Grade the chapter's pieces of the reader's own Transformer: the number of those that are not right."""
+    """Grade the chapter's pieces of the reader's own Transformer: the number of pieces that are not right."""
     left = 0
     for name, verdict in mini.verdicts(number).items():
         typer.echo(f"{mini.PATH}, {name}: {verdict}")
@@ -220,7 +220,7 @@ def compare_mini(
 @app.command()
 def bug(
     number: Annotated[int | None, typer.Argument(help="The bug's number.", show_default=False)] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List what is to be seen of each bug.")] = False,
     check_it: Annotated[bool, typer.Option("--check", help="Judge the function that you have fixed.")] = False,
     name: Annotated[str, typer.Option("--name", help="Say which bug it is: a, b, c or d.", show_default=False)] = "",
     page: Annotated[bool, typer.Option("--markdown", hidden=True)] = False,

@@ -38,7 +38,7 @@ WorkFolder = Annotated[
     Path | None, typer.Option(help="Where documents lie while they are translated. [default: the system's]")
 ]
 DocumentCharacters = Annotated[int, typer.Option(min=1, help="Characters of a document, at most.")]
-Disk = Annotated[int, typer.Option(min=1, help="MiB of documents and translations that are kept, a quarter for one.")]
+Disk = Annotated[int, typer.Option(min=1, help="MiB of documents and translations kept; a client has a quarter.")]
 AllowedHost = Annotated[
     list[str] | None,
     typer.Option(

@@ -98,8 +98,8 @@ MinConfidence = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="Name lines of less as in doubt; --json has the confidence of lines and words. After `dragoman "
-        "calibrate RUN`.",
+        help="Name lines with less confidence as in doubt; --json has the confidence of lines and words. After "
+        "`dragoman calibrate RUN`.",
     ),
 ]
 Split = Annotated[
@@ -111,7 +111,7 @@ Split = Annotated[
 Context = Annotated[
     str,
     typer.Option(
-        help="Of a run that has learnt to read the sentences before each: `auto`: those of the same line or document; "
+        help="Of a run that has learnt to read the sentences before each: `auto`: in the same line or document; "
         "`previous`: lines are one document, in order; `none`."
     ),
 ]
@@ -203,7 +203,7 @@ Rerank = Annotated[
 ]
 RerankWeight = Annotated[
     float | None,
-    typer.Option(min=0, help="How much that counts beside the translation's own score. [default: 0.3]"),
+    typer.Option(min=0, help="Weight of that run's score beside the translation's own score. [default: 0.3]"),
 ]
 EngineName = Annotated[
     str,

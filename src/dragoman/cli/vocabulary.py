@@ -34,7 +34,7 @@ def vocabulary(
     ] = None,
     add_language: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE=LIKE", help="A new language, whose tag begins as that of one like it."),
+        typer.Option(metavar="CODE=LIKE", help="A new language CODE, whose tag begins as the tag of language LIKE."),
     ] = None,
 ) -> None:
     """Change the vocabulary of a run, as a new run to go on from. SentencePiece and subword-nmt get new entries alone.

@@ -3,7 +3,7 @@
 A model of two hundred languages has 256,000 entries, most of its weights, and a text in two languages uses a tenth of
 them. Without the others it translates the same text in the same way (Abdaoui et al. 2020, "Load What You Need"; the
 scores of those that are gone leave the normaliser), and is trained in a part of the memory. Entries that are added
-begin as the mean of the pieces that spelt them, the tag of a new language as that of one like it.
+begin as the mean of the pieces that spelt them, the tag of a new language as the tag of a similar one.
 """
 
 import itertools
