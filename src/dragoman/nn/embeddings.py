@@ -47,7 +47,7 @@ class TokenEmbedding(nn.Module):
 
         Published vectors have components of about 0.1 to 0.5. All of them are multiplied by one factor. It makes the
         root mean square of their components d_model^-0.5, as in the random rows. Angles and proportions of lengths
-        stay. The vector of padding stays zero. Training changes all rows.
+        stay. The vector of padding stays zero. Training changes these rows too.
 
         Raises DragomanError if a vector does not have d_model numbers, or one of them is not finite, or all are zero.
         """
