@@ -360,9 +360,11 @@ def test_entries_of_an_index_are_texts_though_word_cuts_them_into_runs() -> None
 
 
 def test_words_before_the_numbers_of_lists() -> None:
-    levels = '<w:lvlText w:val=\'no\'/><w:lvlText w:val="Artikel %1."/><w:lvlText w:val="%1)"/><w:lvlText w:val="o"/>'
+    levels = (
+        '<w:lvlText w:val=\'Teil "%1"\'/><w:lvlText w:val="Artikel %1."/><w:lvlText w:val="%1)"/><w:lvlText w:val="o"/>'
+    )
     data = word(paragraph("Hemd"), {"word/n.xml": f"<w:numbering {W}>{levels}</w:numbering>"}, {"n.xml": "numbering"})
-    assert texts("a.docx", data) == ["Hemd", "Artikel %1."]
+    assert texts("a.docx", data) == ["Hemd", 'Teil "%1"', "Artikel %1."]
     assert 'w:val="Negvxry %1."' in after("a.docx", data)["word/n.xml"]
 
 

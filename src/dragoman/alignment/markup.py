@@ -131,8 +131,11 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
     texts = _texts(items)
     apart = False  # does a blank stand before what comes next?
     inserted: list[int] = []  # numbers of the items that a new blank stands before, as negative numbers in order
-    for first, last in reversed(_solid(items)):
+    handed_on = False  # does the code on the right leave its blank to this one, which stands before it?
+    spans = _solid(items)
+    for number, (first, last) in reversed([*enumerate(spans)]):
         blanks = blanks_of[out[first]].pop() if blanks_of.get(out[first]) else _Blanks(before=False, after=False)
+        blanks = blanks._replace(before=blanks.before or handed_on)
         following = out[last + 1] if last + 1 < len(out) else ""
         before, after = texts[first][0], texts[last][1]
         if after is not None:
@@ -143,8 +146,11 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
             out.insert(last + 1, " ")
             inserted.append(-(last + 1))
             after = last + 1
-        inserted += _put_blanks(out, (first, last), (before, after), blanks)
         apart = blanks.before
+        is_row = number > 0 and spans[number - 1][1] == first - 1
+        handed_on = is_row and apart and before is not None and _are_all("close", out, range(before + 1, before + 2))
+        blanks = blanks._replace(before=apart and not handed_on)
+        inserted += _put_blanks(out, (first, last), (before, after), blanks)
     return out
 
 

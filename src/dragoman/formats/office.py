@@ -44,7 +44,7 @@ PROOFING = re.compile(
 two scripts have, what the formatting was before somebody changed it."""
 
 
-_HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"\s*/)?>")
+_HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=[\"'](?:1|true|on)[\"']\s*/)?>")
 
 
 class Run(NamedTuple):
