@@ -140,7 +140,7 @@ class _Place(NamedTuple):
     """A text that is left as it is."""
     reason: str = "text that is not in the file as it reads"
     marks: tuple[Place, ...] = ()
-    """What stands between the lines of a block of HTML and is none: the marks of the quotation that it is in."""
+    """Marks of the quotation that a block of HTML is in: they stand between its lines and are no HTML."""
 
 
 def inner_units(text: str, options: Options) -> Iterator[Unit]:
