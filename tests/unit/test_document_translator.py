@@ -94,6 +94,9 @@ def page(translate: DocumentTranslator, text: str) -> str:
             "<p>two one<a href=x>1</a><sup><a href=y>[2]</a></sup>.</p>",
         ),
         ("<p>One two.   Three four.\n</p>", "<p>two One. four Three.\n</p>"),
+        ("<p>one two<sup>1</sup> three.<sup>[2]</sup></p>", "<p>three two<sup>1</sup> one.<sup>[2]</sup></p>"),
+        ("<p>one 5 m<sup>2</sup> three</p>", "<p>three m<sup>2</sup> 5 one</p>"),
+        ("<p>one <img> <b>two</b></p>", "<p><img> <b>two</b> one</p>"),
     ],
 )
 def test_codes_go_with_their_words(translate: DocumentTranslator, before: str, after: str) -> None:

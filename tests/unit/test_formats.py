@@ -246,18 +246,21 @@ def test_fields_deletions_and_text_boxes_of_word() -> None:
 def test_a_tables_headings_stay_in_a_workbook() -> None:
     data = office("xl/workbook.xml", {
         "xl/workbook.xml": "<workbook/>",
-        "xl/sharedStrings.xml": "<sst><si><t>Name</t></si><si><t>a word</t></si><si><r><t>two </t></r><r><rPr><b/></rPr><t>runs</t></r></si></sst>",
+        "xl/sharedStrings.xml": "<sst><si><t>Name</t></si><si><t>a &quot;b&quot;</t></si><si><t>a word</t></si><si><r><t>two </t></r><r><rPr><b/></rPr><t>runs</t></r></si></sst>",
         "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Type="http://x/table" Target="tables/table1.xml"/></Relationships>',
-        "xl/tables/table1.xml": '<table><tableColumns><tableColumn id="1" name="Name"/></tableColumns></table>',
+        "xl/tables/table1.xml": '<table><tableColumns><tableColumn id="1" name="Name"/><tableColumn id=\'2\' name=\'a "b"\'/></tableColumns></table>',
     })  # fmt: skip
     document = read("a.xlsx", data)
     assert {plain(unit.items): bool(unit.kept) for unit in document.texts()} == {
         "Name": True,
+        'a "b"': True,
         "a word": False,
         "two runs": False,
     }
     with zipfile.ZipFile(io.BytesIO(document.translated(reversed_words))) as file:
-        assert b"<si><t>Name</t></si><si><t>a drow</t></si>" in file.read("xl/sharedStrings.xml")
+        assert b"<si><t>Name</t></si><si><t>a &quot;b&quot;</t></si><si><t>a drow</t></si>" in file.read(
+            "xl/sharedStrings.xml"
+        )
 
 
 def test_notes_of_opendocument_are_texts_of_their_own() -> None:
@@ -826,6 +829,7 @@ def test_marks_below_titles_are_as_long_as_these() -> None:
         ("* ab\n+\n  cd\n\nef::\n  gh\n", "* ba\n+\n  cd\n\nfe::\n  hg\n"),
         ("> ab cd\n>\n> * ef\n> * gh\n\nij\n", "> ba dc\n>\n> * fe\n> * hg\n\nji\n"),
         ("---\nab: cd\n---\nef\n", "---\nab: cd\n---\nfe\n"),
+        ("abfootnote:[cd] ef `footnote:[gh]`\n", "bafootnote:[dc] fe `footnote:[gh]`\n"),
     ],
 )  # fmt: skip
 def test_asciidoc_is_read_as_asciidoctor_reads_it(before: str, after: str | None) -> None:
@@ -1203,7 +1207,10 @@ def test_another_target_language_of_an_xliff_is_named(capsys: pytest.CaptureFixt
         ("+++\ntitle = \"ab \\\"cd\\\"\"\ndraft = false\n+++\nef", "+++\ntitle = \"ba \\\"dc\\\"\"\ndraft = false\n+++\nfe"),
         ("ab {%% if a %%}cd{%% endif %%} {#id} {ref}`ef gh`".replace("%%", "%"), "ba {% if a %}dc{% endif %} {#id} {ref}`ef gh`"),
         ("{{% ab %}}\ncd\n{{% /ab %}}", "{{% ab %}}\ndc\n{{% /ab %}}"),
-        ("<p align=center>\n  <b>ab</b> cd <code>ef</code>\n</p>\n\n> <div>gh</div>\n\nij", "<p align=center>\n  <b>ba</b> dc <code>ef</code>\n</p>\n\n> <div>gh</div>\n\nji"),
+        ("<p align=center>\n  <b>ab</b> cd <code>ef</code>\n</p>\n\n> <div>gh</div>\n\nij", "<p align=center>\n  <b>ba</b> dc <code>ef</code>\n</p>\n\n> <div>hg</div>\n\nji"),
+        ("- ab\n\n    <details>\n      <summary>cd</summary>\n\n- <p>ef</p>\n", "- ba\n\n    <details>\n      <summary>dc</summary>\n\n- <p>fe</p>\n"),
+        ("> <div title='ab'>\n>\n> cd\n>\n> <p>ef\n> gh</p>\n", "> <div title='ba'>\n>\n> dc\n>\n> <p>fe hg</p>\n"),
+        ("- > <p>ab <b\n  > id=x>cd</b></p>\n  > <p>ef</p>\n", "- > <p>ab <b\n  > id=x>cd</b></p>\n  > <p>fe</p>\n"),
         ("<details><summary>ab</summary>\n\ncd\n\n</details>", "<details><summary>ba</summary>\n\ndc\n\n</details>"),
         ("ab &amp; cd \\* ef", "ba & dc \\* fe"),
         ("$5 ab $6 cd", "5$ ba 6$ dc"),

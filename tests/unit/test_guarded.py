@@ -560,6 +560,11 @@ def test_words_for_placeholders_are_found_again(text: str) -> None:
         ),
         ("{g, select, a {She {n, plural, one {is} other {are}}} other {He}}.", ["She is.", "She are.", "He."]),
         ("{n, plural, one {a '{' <b>#</b>} other {c}}", ["a '{' <b>{#}</b>", "c"]),
+        ("In {item.minutes(), plural, one {# minute} other {# minutes}}.", ["In {#} minute.", "In {#} minutes."]),
+        (
+            "{user-name, select, a {She} other {They}} {x?.y[0], plural, =1 {is} other {are}}",
+            ["She is", "She are", "They is", "They are"],
+        ),
     ],
 )
 def test_arms_in_arms_are_whole_sentences(text: str, sentences: list[str]) -> None:

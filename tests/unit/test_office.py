@@ -360,10 +360,31 @@ def test_entries_of_an_index_are_texts_though_word_cuts_them_into_runs() -> None
 
 
 def test_words_before_the_numbers_of_lists() -> None:
-    levels = '<w:lvlText w:val=\'no\'/><w:lvlText w:val="Artikel %1."/><w:lvlText w:val="%1)"/><w:lvlText w:val="o"/>'
+    levels = (
+        '<w:lvlText w:val=\'Teil "%1"\'/><w:lvlText w:val="Artikel %1."/><w:lvlText w:val="%1)"/><w:lvlText w:val="o"/>'
+    )
     data = word(paragraph("Hemd"), {"word/n.xml": f"<w:numbering {W}>{levels}</w:numbering>"}, {"n.xml": "numbering"})
-    assert texts("a.docx", data) == ["Hemd", "Artikel %1."]
+    assert texts("a.docx", data) == ["Hemd", 'Teil "%1"', "Artikel %1."]
     assert 'w:val="Negvxry %1."' in after("a.docx", data)["word/n.xml"]
+
+
+def test_raised_marks_are_no_part_of_the_word_before_them() -> None:
+    raised = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
+    run = "<w:r>{}<w:t xml:space='preserve'>{}</w:t></w:r>".format
+    pieces = [
+        ("", "Ein Hemd"),
+        (raised, "1"),
+        ("", " hat 5 m"),
+        (raised, "2"),
+        ("", " Stoff,"),
+        (raised, "[3]"),
+        ("", " oder"),
+    ]
+    data = word(f"<w:p>{''.join(run(*piece) for piece in pieces)}</w:p>")
+    assert texts("a.docx", data) == ["Ein Hemd hat 5 m2 Stoff, oder"]
+    out = after("a.docx", data)["word/document.xml"]
+    assert f"Urzq</w:t></w:r><w:r>{raised}<w:t>1</w:t></w:r>" in out
+    assert f"Fgbss,</w:t></w:r><w:r>{raised}<w:t>[3]</w:t></w:r>" in out
 
 
 def test_deletions_are_translated_on_demand() -> None:
@@ -1119,12 +1140,12 @@ def test_opendocument_with_a_password_is_refused() -> None:
 
 
 def test_the_title_and_the_language_of_a_book() -> None:
-    ncx = "<ncx xml:lang='de'><docTitle><text>Hemd</text></docTitle></ncx>"
+    ncx = "<ncx xml:lang='de'><docTitle><text>Hemd</text></docTitle><docAuthor><text>Jo Rot</text></docAuthor></ncx>"
     facts = "<dc:title>Hemd</dc:title><dc:creator>Anna</dc:creator><dc:language>de-DE</dc:language>"
     out = after("a.epub", book({"t.ncx": ("application/x-dtbncx+xml", ncx)}, facts))
     expected = "<dc:title>Urzq</dc:title><dc:creator>Anna</dc:creator><dc:language>en-US</dc:language>"
     assert f'<package xml:lang="en"><metadata>{expected}</metadata>' in out["OPS/b.opf"]
-    assert out["OPS/t.ncx"] == "<ncx xml:lang='en'><docTitle><text>Urzq</text></docTitle></ncx>"
+    assert out["OPS/t.ncx"] == ncx.replace("'de'", "'en'").replace("Hemd", "Urzq")
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,24 @@ def test_no_word_is_glued_to_a_code_that_a_mark_followed() -> None:
     assert with_blanks(["Sleep", code, "."], ["Schlaf", code, "."]) == ["Sleep", code, "."]
 
 
+@pytest.mark.parametrize("codes", ["x", "xy", "x y", "xyz"])
+@pytest.mark.parametrize("marks", ["", "<", ">", "<>"], ids=["none", "behind", "before", "both"])
+def test_blanks_between_codes_and_pairs_stand_outside_of_the_pairs(codes: str, marks: str) -> None:
+    """`one <!-- x --> **two**` must not become `one <!-- x -->** two**`."""
+    begin, end, other, last = (Code(tag, kind, pair) for tag, kind, pair in (
+        ("<b>", "open", 1), ("</b>", "close", 1), ("<i>", "open", 2), ("</i>", "close", 2)))  # fmt: skip
+    before = [begin, "one", end] if ">" in marks else ["one"]
+    after = [other, "two", last] if "<" in marks else ["two"]
+    alone = [" " if letter == " " else Code(f"<{letter}/>", "alone") for letter in codes]
+    source = [*before, " ", *alone, " ", *after]
+    shown = "".join(item if isinstance(item, str) else item.raw for item in source)
+    for left, right in (("one ", "two"), ("one", " two")):  # a blank is said once, before the codes or behind them
+        one = [begin, left.strip(), end, *([" "] if left[-1] == " " else [])] if ">" in marks else [left]
+        two = [*([" "] if right[0] == " " else []), other, right.strip(), last] if "<" in marks else [right]
+        out = with_blanks([*one, *(code for code in alone if code != " "), *two], source)
+        assert "".join(item if isinstance(item, str) else item.raw for item in out) == shown
+
+
 def test_blanks_change_nothing_but_blanks() -> None:
     rng = random.Random(3)
     codes = ["<x/>", "<y/>", "<z/>"]

@@ -131,18 +131,26 @@ def with_blanks(items: Sequence[Item], source: Sequence[Item]) -> list[Item]:
     texts = _texts(items)
     apart = False  # does a blank stand before what comes next?
     inserted: list[int] = []  # numbers of the items that a new blank stands before, as negative numbers in order
-    for first, last in reversed(_solid(items)):
+    handed_on = False  # does the code on the right leave its blank to this one, which stands before it?
+    spans = _solid(items)
+    for number, (first, last) in reversed([*enumerate(spans)]):
         blanks = blanks_of[out[first]].pop() if blanks_of.get(out[first]) else _Blanks(before=False, after=False)
+        blanks = blanks._replace(before=blanks.before or handed_on)
         following = out[last + 1] if last + 1 < len(out) else ""
         before, after = texts[first][0], texts[last][1]
+        if after is not None:
+            after += len(inserted) - bisect.bisect_left(inserted, -after)
+        if inserted:
+            after = min(-inserted[-1], len(out) if after is None else after)
         if apart and blanks.after and isinstance(following, Code) and (out[last], following) not in glued:
             out.insert(last + 1, " ")
             inserted.append(-(last + 1))
             after = last + 1
-        elif after is not None:
-            after += len(inserted) - bisect.bisect_left(inserted, -after)
-        _put_blanks(out, before, after, blanks, before == first - 1)
         apart = blanks.before
+        is_row = number > 0 and spans[number - 1][1] == first - 1
+        handed_on = is_row and apart and before is not None and _are_all("close", out, range(before + 1, before + 2))
+        blanks = blanks._replace(before=apart and not handed_on)
+        inserted += _put_blanks(out, (first, last), (before, after), blanks)
     return out
 
 
@@ -182,19 +190,37 @@ def _solid(items: Sequence[Item]) -> list[tuple[int, int]]:
     return spans
 
 
-def _put_blanks(items: list[Item], before: int | None, after: int | None, blanks: _Blanks, beside: bool) -> None:
-    """Put the blanks in that a code lacks between the texts `before` and `after` it.
+def _put_blanks(
+    items: list[Item], code: tuple[int, int], texts: tuple[int | None, int | None], blanks: _Blanks
+) -> list[int]:
+    """Put the blanks in that a code lacks between the texts before it and after it, all by their numbers; the numbers
+    of new items, as negative numbers in order.
 
-    A blank on the wrong side changes sides. `beside`: no other code is between the code and the text before it.
+    A blank on the wrong side changes sides. One beside a pair stands outside of it: `** bold**` is no emphasis.
     """
-    left, right = ("" if at is None else str(items[at]) for at in (before, after))
+    (first, last), (before, after) = code, texts
+    left, right = ("" if at is None else str(items[at]) for at in texts)
     has_after = right[:1].isspace()
+    new: list[int] = []
     if after is not None and blanks.after and not (has_after or right.startswith(CLOSING)):
-        items[after] = " " + right
+        if after > last + 1 and _are_all("open", items, range(last + 1, after)):
+            items.insert(last + 1, " ")
+            new.append(-(last + 1))
+        else:
+            items[after] = " " + right
     if before is not None and blanks.before and not (left[-1:].isspace() or left.endswith(_OPENING)):
-        items[before] = left + " "
-    elif before is not None and blanks.after and beside and not blanks.before and not has_after:
+        if before < first - 1 and _are_all("close", items, range(first - 1, before, -1)):
+            items.insert(first, " ")
+            new.append(-first)
+        else:
+            items[before] = left + " "
+    elif before == first - 1 and blanks.after and not blanks.before and not has_after:
         items[before] = left.removesuffix(" ")
+    return new
+
+
+def _are_all(kind: str, items: Sequence[Item], numbers: range) -> bool:
+    return all(isinstance(item := items[number], Code) and item.kind == kind for number in numbers)
 
 
 class SentenceSpans(NamedTuple):

@@ -65,7 +65,7 @@ def _inline(code: str, single: str, quoted: str) -> re.Pattern[str]:
         r"|(?<=\s)<\d{1,3}>|\{empty\}|\{nbsp\}|\((?:C|R|TM)\))"
         r"|(?P<term>\(\((?P<of_term>[^(].{0,300}?)\)\)(?!\)))"
         r"|(?P<link>(?:(?:link|mailto|xref):|(?:https?|irc|ftp|file)://|\{[\w-]+\})[^\s\[\]]{0,1000})\[(?P<of_link>(?:[^\]\\]{1,500}+|\\.){0,40}+)\]"
-        r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|(?<![a-z-])[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
+        r"|(?P<macro>(?:image|icon|kbd|btn|menu|stem|latexmath|asciimath|include|video|audio|(?<![a-z-])(?![a-z]+footnote:)[a-z][a-z-]*):[^\s\[\]:]*\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
         r"|(?P<attribute>\{[\w-]+(?::[^{}]*)?\})"
         r"|(?P<url>(?:https?|ftp)://[^\s\[\]<>]*[^\s\[\]<>.,;:!?)])"
         r"|(?P<pair>(?:\[[^\[\]\n]*\])?(?:"
@@ -95,7 +95,7 @@ _IS_COMPAT = re.compile(
 _BEGINS_BLOCK = re.compile(rf"(?<= \+)\n[ \t]*|\n[ \t]*(?={_ITEM.pattern}|//|\+$|={{2,}}$|-{{2,}}$)", re.MULTILINE)
 """The end of a line behind what would be a hard break, or before what would begin an item, a comment or a block."""
 _INNER = re.compile(
-    r"(?<![\w`:])(?:footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|image:[^\s\[\]:]+\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
+    r"(?<![`:\\])footnote:[\w-]*\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*\]|(?<![\w`:])(?:image:[^\s\[\]:]+\[(?:[^\]\\]{1,500}+|\\.){0,40}+\])"
     r"|\[\[[\w:.-]+,[ ]*(?P<name>[^\[\]\n,\"]+)\]\]"
     r"|(?m:^)\[[^\n\"]*\b(?:title|caption|reftext)=\"(?P<quoted>[^\"\n\\]+)\"[^\n]*\]$",
     re.MULTILINE,

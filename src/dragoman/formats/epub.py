@@ -34,7 +34,8 @@ BOOK = Part(
 )
 CHAPTER = Part((html.attribute_units, html.embedded_units, html.text_units), with_language)
 CONTENTS = Part(
-    (contents_of(("text",), "table of contents"),), in_attributes({"ncx": ("lang",), "docTitle": ("lang",)})
+    (contents_of(("text",), "table of contents", within=("docTitle", "navLabel", "navInfo")),),
+    in_attributes({"ncx": ("lang",), "docTitle": ("lang",)}),
 )
 STYLES = Part(finish=of_css, codec="latin-1")
 """Style sheets, whatever encoding they are in: only ASCII is changed in them."""

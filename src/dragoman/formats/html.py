@@ -51,10 +51,12 @@ READ_IN_META = frozenset({
 
 _NOTE = re.compile(
     r"(?:<(?:sup|small)\b[^<>]*>\s*)?<a\b[^<>]*>\s*(?:<(?:sup|small)\b[^<>]*>\s*)?"
-    r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§¶]{1,3}|[↩↑^]\ufe0e?)[\])]?\s*(?:</(?:sup|small)>\s*)?</a>(?:\s*</(?:sup|small)>)?",
+    r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§¶]{1,3}|[↩↑^]\ufe0e?)[\])]?\s*(?:</(?:sup|small)>\s*)?</a>(?:\s*</(?:sup|small)>)?"
+    r"|(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"”»>]))<sup\b[^<>]*>\s*[\[(]?(?:\d{1,3}|[*†‡§¶]{1,3})[\])]?\s*</sup>(?![^\W_])",
     re.IGNORECASE,
 )
-"""A link whose text is the mark of a note: a code, and no word."""
+"""A link whose text is the mark of a note, or a raised number behind a word, not a unit: a code, and no
+part of the word."""
 
 _CODE = re.compile(CODE, re.DOTALL)
 _LETTER = regex.compile(r"[\p{L}\p{M}]")

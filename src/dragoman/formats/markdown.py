@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from dragoman.errors import DragomanError
 from dragoman.formats import yaml_strings
-from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain
+from dragoman.formats.base import Code, Edit, Item, Options, Unit, has_letters, line_of, plain, spliced
 from dragoman.formats.bilingual_html import copied
 from dragoman.formats.emphasis import beside_letters
 from dragoman.formats.html import attribute_units_within, statement, units_within
@@ -134,18 +134,23 @@ class _Place(NamedTuple):
     block: "_Block | None" = None
     children: Sequence[Found] = ()
     is_apart: bool = False
-    """True for a paragraph beside which another one may stand."""
+    """True for a paragraph, or HTML, beside which another one may stand."""
     is_heading: bool = False
     lost: str = ""
     """A text that is left as it is."""
     reason: str = "text that is not in the file as it reads"
+    marks: tuple[Place, ...] = ()
+    """Marks of the quotation that a block of HTML is in: they stand between its lines and are no HTML."""
 
 
 def inner_units(text: str, options: Options) -> Iterator[Unit]:
     """Notes that stand in a text (`^[...]`), and the attributes that people read in HTML."""
-    for place in _found(text):
+    places = list(_found(text))
+    bare = _bare(text, places)
+    for place in places:
         if place.block is None:
-            yield from attribute_units_within(text, place.start, place.end)
+            of_html = attribute_units_within(bare, place.start, place.end)
+            yield from map(_over_lines, of_html) if place.marks else of_html
             continue
         for one in place.children:
             if "span" in one.meta and one.type in ("link_close", "image"):
@@ -165,12 +170,16 @@ def units(text: str, options: Options) -> Iterator[Unit]:
     if front and (front["inner"] or front["bare"]):
         yield from _front_units(text, *front.span("inner" if front["inner"] else "bare"))
     anchors = _Anchors(text)
-    for place in _found(text):
+    places = list(_found(text))
+    bare = _bare(text, places)
+    for place in places:
         anchor = anchors.of(place.children) if place.is_heading else ()
         if place.lost:
             yield Unit((place.lost,), place.start, place.end, plain, place.where, kept=place.reason)
         elif place.block is None:
-            yield from units_within(text, place.start, place.end, options)
+            of_html = units_within(bare, place.start, place.end, options)
+            is_safe = place.is_apart or not options.bilingual
+            yield from of_html if is_safe and not place.marks else map(_over_lines, of_html)
         else:
             tokens = list(place.block.tokens(place.children))
             for unit in units_of(tokens, place.where, place.block.render, source=text):
@@ -224,10 +233,15 @@ def _found(text: str) -> Iterator[_Place]:
             continue
         where = f"line {first_line + token.map[0]}"
         if token.type == "html_block":
-            start, end = starts[token.map[0]], min(starts[token.map[1]], len(text))
-            if text[start:end].strip() == token.content.strip():  # not in a quotation, whose lines have marks
-                yield _Place(start, end, where)
-                at = max(at, end)
+            end = min(starts[token.map[1]], len(text))
+            lines = token.content.split("\n")
+            places = _places(read, lines, max(at, starts[token.map[0]]), end)
+            if places is None:
+                yield _Place(at, at, where, lost=token.content)
+                continue
+            is_alone = not text[starts[token.map[0]] : places[0][0]].strip()
+            yield _Place(places[0][0], end, where, is_apart=is_alone, marks=tuple(_marks(text, places)))
+            at = max(at, end)
         if token.type != "inline" or not token.content.strip():
             continue
         at = max(at, starts[token.map[0]])
@@ -294,6 +308,25 @@ def title_units(text: str, options: Options) -> Iterator[Unit]:
             yield from _title_of(
                 text, match.start() + len(match[1]), match.end(), f"line {line_of(text, match.start())}"
             )
+
+
+def _marks(text: str, places: Sequence[Place]) -> Iterator[Place]:
+    """The marks of a quotation before each line of a block but the first."""
+    for (_, end), (start, _) in itertools.pairwise(places):
+        yield from (mark.span() for mark in re.compile(">").finditer(text, end, start))
+
+
+def _bare(text: str, places: Iterable[_Place]) -> str:
+    """A text of the same length with blanks in the place of the marks in blocks of HTML."""
+    edits = [Edit(start, end, " " * (end - start)) for place in places for start, end in place.marks]
+    return spliced(text, edits) if edits else text
+
+
+def _over_lines(unit: Unit) -> Unit:
+    """A text in a quotation, kept if it writes a line, which would have no mark."""
+    raw = "".join(item if isinstance(item, str) else item.raw for item in unit.items)
+    is_apart = "\n" in raw or unit.beside is not None
+    return replace(unit, kept="HTML that would need new lines in a quotation or an item") if is_apart else unit
 
 
 def _places(text: str, lines: Sequence[str], at: int, limit: int) -> list[Place] | None:

@@ -43,8 +43,11 @@ PROOFING = re.compile(
 """Differences of formatting that nobody sees: the language of spelling checkers, which font a mark is from that both of
 two scripts have, what the formatting was before somebody changed it."""
 
-
-_HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=\"(?:1|true|on)\"\s*/)?>")
+_HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=[\"'](?:1|true|on)[\"']\s*/)?>")
+_RAISED = re.compile(r"\bvertAlign\s+(?:\w+:)?val=[\"']superscript|\sbaseline=[\"'][1-9]")
+_MARK = re.compile(r"\s*[\[(]?(?:\d{1,3}|[*†‡§¶]{1,3})[\])]?\s*")
+_WORD = re.compile(r"(?:[^\W\d_]{3}|[.,;:!?)\]\"”»])$")
+"""The end of a word that is no unit (`m²`), or a mark behind one."""
 
 
 class Run(NamedTuple):
@@ -109,6 +112,7 @@ def unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str, tag: str =
 
     `tag`: the element of a text in a run.
     """
+    tokens = [*_without_marks(tokens, prefix)] if tag == "t" else tokens
     runs = [(token, run) for token, run in tokens if run is not None and token.kind == "text"]
     letters = Counter[str]()
     for token, run in runs:
@@ -119,6 +123,17 @@ def unit_of_runs(tokens: Sequence[RunToken], prefix: str, where: str, tag: str =
     beginning = next(run.beginning for _, run in runs if run.formatting == base)
     render = partial(_written, prefix, tag, beginning)
     yield from units_of(_with_formats(tokens, base), where, render, collapse=False)
+
+
+def _without_marks(tokens: Sequence[RunToken], prefix: str) -> Iterator[RunToken]:
+    """Tokens with raised numbers and marks of notes (`word¹`) as codes: they are no part of the word before them."""
+    before = ""
+    for number, (token, run) in enumerate(tokens):
+        is_raised = run is not None and token.kind == "text" and _RAISED.search(run.formatting)
+        following = tokens[number + 1][0].text[:1] if number + 1 < len(tokens) else ""
+        is_mark = is_raised and _MARK.fullmatch(token.text) and _WORD.search(before) and not following.isalnum()
+        yield (_as_code(token, prefix) if is_mark else token), run
+        before = token.text[-3:] if token.kind == "text" else before
 
 
 def tokens_of(text: str, inside: Sequence[Event]) -> Iterator[RunToken]:

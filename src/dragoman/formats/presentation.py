@@ -13,7 +13,7 @@ from dragoman.formats.package import Package
 from dragoman.formats.xml_texts import contents_of, values_of
 
 PROMPT = "prompts of a layout, which no reader sees"
-_HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=\"(?:0|false)\"")
+_HIDDEN = re.compile(r"<(?:\w+:)?sld\b[^<>]*\sshow=[\"'](?:0|false)[\"']")
 _SHAPE = re.compile(r"<(?:\w+:)?sp>(?:(?!<(?:\w+:)?sp>).)*?</(?:\w+:)?sp>", re.DOTALL)
 _PLACEHOLDER = re.compile(r"<(?:\w+:)?ph\b")
 

@@ -187,13 +187,13 @@ _ENTRY = re.compile(
 
 def numbering(text: str, options: Options) -> Iterator[Unit]:
     """The words around the numbers of lists and headings: `Article %1`."""
-    for match in re.finditer(r"<(?:\w+:)?lvlText\b[^<>]*?\s(?:\w+:)?val=\"([^\"]*)\"", text):
+    for match in re.finditer(r"<(?:\w+:)?lvlText\b[^<>]*?\s(?:\w+:)?val=([\"'])((?:(?!\1)[^<])*)\1", text):
         tokens = [
-            Token("protected" if piece.startswith("%") else "text", *match.span(1), _unescaped(piece), fixed=True)
-            for piece in re.split(r"(%\d)", match[1])
+            Token("protected" if piece.startswith("%") else "text", *match.span(2), _unescaped(piece), fixed=True)
+            for piece in re.split(r"(%\d)", match[2])
             if piece
         ]
-        if re.search(r"[^\W\d_]{2}", match[1]):  # `a)` and `o`, a bullet, are no words
+        if re.search(r"[^\W\d_]{2}", match[2]):  # `a)` and `o`, a bullet, are no words
             yield from units_of(tokens, "numbering", as_value, collapse=False)
 
 

@@ -34,13 +34,13 @@ COPIES = {
     "timeline": ("caption",), "filter": ("val", "stringValue1", "stringValue2"),
 }  # fmt: skip
 _FORMULAS = ("f", "formula", "formula1", "formula2", "definedName", "calculatedColumnFormula", "totalsRowFormula")
-_COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=\"([^\"]*)\"")
+_COLUMN = re.compile(r"<(?:\w+:)?tableColumn\b[^<>]*?\sname=([\"'])((?:(?!\1)[^<])*)\1")
 _COPYING = (
     "table", "pivottable", "pivotcachedefinition", "pivotcacherecords", "slicercache", "slicer", "timelinecache",
     "timeline",
 )  # fmt: skip
 """Kinds of parts that repeat what cells say."""
-_FIELD = re.compile(r"<(?:\w+:)?cacheField\b[^<>]*?\sname=\"([^\"]*)\"")
+_FIELD = re.compile(r"<(?:\w+:)?cacheField\b[^<>]*?\sname=([\"'])((?:(?!\1)[^<])*)\1")
 _STRINGS = ("sharedstrings", "worksheet")
 
 
@@ -51,9 +51,13 @@ def parts(package: Package) -> dict[str, Part]:
     def of_kind(*wanted: str) -> Iterator[str]:
         return (decoded(package.read(name), name, "xml")[0] for name, kind in kinds.items() if kind in wanted)
 
-    named = [name for table in of_kind("table") for name in _COLUMN.findall(table)]
+    named = [name for table in of_kind("table") for _, name in _COLUMN.findall(table)]
     for pivot in of_kind("pivotcachedefinition"):  # formulas of calculated fields name others
-        named += _FIELD.findall(pivot) if re.search(r"<(?:\w+:)?cacheField\b[^<>]*\sformula=", pivot) else []
+        named += (
+            (name for _, name in _FIELD.findall(pivot))
+            if re.search(r"<(?:\w+:)?cacheField\b[^<>]*\sformula=", pivot)
+            else []
+        )
     headings = frozenset(map(html.unescape, named))
 
     @cache
@@ -296,7 +300,7 @@ def _as_header(items: Sequence[Item]) -> str:
 
 def formats(text: str, options: Options) -> Iterator[Unit]:
     """The words in formats of numbers, which stay: `0 "pieces"`."""
-    for match in re.finditer(r"\sformatCode=\"([^\"]*)\"", text):
-        for start, end, words, _ in formulas.texts_of(text, *match.span(1)):
+    for match in re.finditer(r"\sformatCode=(?:\"([^\"]*)\"|'([^']*)')", text):
+        for start, end, words, _ in formulas.texts_of(text, *match.span(match.lastindex or 0)):
             if re.search(r"[^\W\d_]{2}", words):
                 yield Unit((words,), start, end, as_value, "format", kept=formulas.FORMATS)

@@ -77,7 +77,7 @@ def values_of(names: Mapping[str, Sequence[str]], where: str, kept: str = "") ->
 def tag_with(name: str, attribute: str, value: str) -> str:
     """The pattern of a start tag that has an attribute of this value; not of an empty tag. There is one way to match
     it: patterns around it do not try it anew for each time that the attribute seems to be there."""
-    return rf'<(?:[\w.-]+:)?{name}(?=[^<>]*?\s{attribute}="{value}")(?=\s)[^<>]*+(?<!/)>'
+    return rf"<(?:[\w.-]+:)?{name}(?=[^<>]*?\s{attribute}=[\"']{value}[\"'])(?=\s)[^<>]*+(?<!/)>"
 
 
 def value_token(text: str, start: int, end: int) -> Token:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dragoman.languages.plurals import plurals_of
 
 _HEAD = re.compile(
-    r"\{\s*(?P<name>\w{1,64})\s*,\s*(?P<kind>plural|select|selectordinal|choice)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
+    r"\{\s*(?P<name>[^\s{},#'|<>]{1,64})\s*,\s*(?P<kind>plural|select|selectordinal|choice)\s*,\s*(?P<offset>offset:\d{1,3}\s*)?"
 )
 _KEY = re.compile(r"\s*(=\d{1,9}|[\w-]{1,64})\s*\{")
 _LIMIT = re.compile(r"\s*-?[\d.\u221e]{1,20}\s*[#<\u2264]")
@@ -49,7 +49,7 @@ class Message(NamedTuple):
         head = _HEAD.match(self.head)
         if plurals is None or plurals.one_is_1 or head is None or head["kind"] != "plural" or head["offset"]:
             return self._replace(arms=arms)
-        number = re.compile(rf"\{{(?:#|{head['name']}\b)")
+        number = re.compile(rf"\{{(?:#|{re.escape(head['name'])}(?!\w))")
         says = {key: any(number.search(text) for text in _sentences_of(arm)) for key, arm in arms}
         is_unsaid = says.get("other", False) and not says.get("one", True) and "=1" not in says
         return self._replace(arms=[("=1" if is_unsaid and key == "one" else key, arm) for key, arm in arms])
