@@ -1,8 +1,11 @@
 """The loops in C equal the lines of PyTorch that they are the twins of, and so do the sublayers made of them."""
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -539,3 +542,62 @@ def test_without_a_compiler_training_goes_on_without_them(
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.randn(2, 5, 32), causal_mask(5)).sum().backward()
     assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+@needs_kernels
+def test_a_compiler_that_hangs_is_said_in_one_line(
+    anew: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "waits"
+    script.write_text('#!/bin/sh\n[ "$1" = --version ] && exit\necho "warning: no licence" >&2; exec sleep 60\n')
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    monkeypatch.setattr(kernels.c_library, "TIMEOUT", 0.5)
+    assert not kernels.available()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "has not ended after 0.5 seconds" in line
+
+
+@needs_kernels
+def test_a_compiler_does_not_read_the_lines_to_translate(tmp_path: Path) -> None:
+    """A wrapper such as `docker run -i` reads whatever stands in standard input."""
+    script = tmp_path / "reads"
+    script.write_text('#!/bin/sh\ncat > /dev/null\nexec cc "$@"\n')
+    script.chmod(0o700)
+    command = "import sys, dragoman.backends.c_library as c; c._version((sys.argv[1],)); print(sys.stdin.read())"
+    done = subprocess.run([sys.executable, "-c", command, script], input="Wo?", capture_output=True, text=True)
+    assert done.stdout.strip() == "Wo?", done.stderr
+
+
+@needs_kernels
+def test_only_the_cache_need_be_for_programs(anew: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder for temporary files is often mounted `noexec`."""
+    open_library = kernels.c_library.ctypes.CDLL
+
+    def of_programs(path: str) -> Any:
+        if not path.startswith(str(anew)):
+            raise OSError(f"{path}: failed to map segment from shared object")
+        return open_library(path)
+
+    monkeypatch.setattr(kernels.c_library.ctypes, "CDLL", of_programs)
+    assert kernels.c_library.load(tiny(tmp_path), (), "without it") is not None
+
+
+@needs_kernels
+def test_a_full_cache_keeps_no_halves(
+    anew: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def on_a_full_disk(made: Path, to: Path) -> None:
+        to.write_bytes(made.read_bytes()[:100])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(kernels.c_library.shutil, "copyfile", on_a_full_disk)
+    assert kernels.c_library.load(tiny(tmp_path), (), "without it") is not None
+    assert not list(anew.iterdir())
+
+
+def tiny(folder: Path) -> Path:
+    """A C file that is compiled at once."""
+    source = folder / "tiny.c"
+    source.write_text("int one(void) { return 1; }\n")
+    return source

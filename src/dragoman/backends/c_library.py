@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -25,6 +26,8 @@ from dragoman.device import cpu_capabilities
 from dragoman.progress import say
 
 MACHINE = "-mcpu=native" if platform.machine() in ("arm64", "aarch64") else "-march=native"
+TIMEOUT = 60
+"""Seconds that a compiler may take."""
 FLAGS = ("-std=gnu11", "-O3", MACHINE, "-fno-math-errno", "-fno-trapping-math", "-fPIC")
 
 
@@ -69,17 +72,23 @@ def _compiled(source: Path, compiler: Sequence[str], flags: Sequence[str]) -> ct
         compiled, linked = Path(made, "c.o"), Path(made, "c.so")
         _run(*compiler, *flags, "-c", str(source), "-o", str(compiled))
         _run(*compiler, "-shared", str(compiled), "-o", str(linked), "-lm")
-        library = ctypes.CDLL(str(linked))
         if kept is not None:
             with contextlib.suppress(OSError):  # disk full or no permission: the next process compiles for itself
                 _put(linked, kept)
-        return library
+        with contextlib.suppress(OSError):  # folders for temporary files are often mounted `noexec`
+            return ctypes.CDLL(str(linked))
+        return ctypes.CDLL(str(kept or linked))
 
 
 def _run(*command: str) -> str:
-    """The command's output. Raises subprocess.SubprocessError if it fails or takes a minute."""
-    done = subprocess.run(command, capture_output=True, check=True, text=True, errors="replace", timeout=60)
-    return done.stdout
+    """The command's output. It reads nothing: what stands in standard input may be the lines to translate.
+
+    Raises subprocess.SubprocessError if it fails or takes a minute."""
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
+    try:
+        return str(subprocess.run(command, check=True, text=True, timeout=TIMEOUT, **options).stdout)
+    except subprocess.TimeoutExpired as error:  # whose `stderr` is bytes
+        raise subprocess.SubprocessError(f"it has not ended after {TIMEOUT} seconds") from error
 
 
 def _fingerprint(source: Path, compiler: Sequence[str], flags: Sequence[str]) -> str:
@@ -110,7 +119,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def _put(made: Path, kept: Path) -> None:
-    """Copy atomically: several processes may do so at once."""
-    with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as copy:  # for its owner alone
-        copy.write(made.read_bytes())
-    os.replace(copy.name, kept)
+    """Copy atomically, for its owner alone: several processes may do so at once. What a full disk cut is removed."""
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        copy = Path(shutil.copyfile(made, Path(folder, kept.name)))
+        copy.chmod(0o600)
+        copy.replace(kept)

@@ -279,17 +279,18 @@ static void any_tile(int64_t rows, const Linear *layer, int64_t p, const void *x
 
 /* A row of x in int8: whole numbers from -127 to 127; returns what they are to be multiplied by. */
 static float to_int8(const float *x, int64_t inputs, row_int *to) {
-    floats high = {};
+    floats high = {}, odd = {}; /* `odd`: NaN where a number is NaN or infinite, else 0; no comparison keeps a NaN */
     int64_t whole = inputs / LANES * LANES;
     for (int64_t i = 0; i < whole; i += LANES) {
         floats v = (floats)((ints)load(x + i) & 0x7fffffff);
         ints more = v > high;
         high = (floats)(((ints)v & more) | ((ints)high & ~more));
+        odd += v - v;
     }
-    float most = largest(high);
-    for (int64_t i = whole; i < inputs; i++) most = MAX(most, fabsf(x[i]));
+    float most = largest(high), none = sum(odd);
+    for (int64_t i = whole; i < inputs; i++) most = MAX(most, fabsf(x[i])), none += x[i] - x[i];
     float scale = most / 127.0f, inverse = most > 0 ? 127.0f / most : 0.0f;
-    if (!isfinite(most)) inverse = 0.0f, scale = NAN;
+    if (isnan(none)) inverse = 0.0f, scale = NAN;
     for (int64_t i = 0; i < inputs; i++) {
         float rounded = x[i] * inverse + 12582912.0f; /* 1.5 * 2^23: a whole number in the last bits */
         int32_t bits;
@@ -389,11 +390,11 @@ int64_t pack(const float *weight, int64_t outputs, int64_t inputs, int64_t kind,
         const float *row = weight + column * inputs;
         int64_t p = column / PANEL, c = column % PANEL;
         if (kind == INT8) {
-            float most = 0;
-            for (int64_t k = 0; k < inputs; k++) most = MAX(most, fabsf(row[k]));
-            scales[column] = most / 127.0f, sums[column] = 0;
+            float most = 0, odd = 0; /* `odd` as in `to_int8` */
+            for (int64_t k = 0; k < inputs; k++) most = MAX(most, fabsf(row[k])), odd += row[k] - row[k];
+            scales[column] = most / 127.0f + odd, sums[column] = 0;
             for (int64_t k = 0; k < inputs; k++) {
-                int32_t whole = most > 0 ? (int32_t)lrintf(row[k] * (127.0f / most)) : 0;
+                int32_t whole = most > 0 && !isnan(odd) ? (int32_t)lrintf(row[k] * (127.0f / most)) : 0;
                 int64_t groups = UP_TO(inputs, GROUP) / GROUP;
                 ((weight_int *)packed)[((p * groups + k / GROUP) * PANEL + c) * GROUP + k % GROUP] = (weight_int)whole;
                 sums[column] += whole;
