@@ -4,7 +4,10 @@ import copy
 import os
 import platform
 import random
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -325,6 +328,27 @@ def test_large_sums_in_int8_do_not_overflow() -> None:
         layer.expand.bias.fill_(3.0)
     exact, rough = (logits_of(fast(model, precision), [5, 6, 7]) for precision in ("float32", "int8"))
     assert (exact - rough).abs().max() < 0.05 * exact.abs().max()
+
+
+FORKED = """
+import os, signal, sys, torch
+from tests.unit.test_cpu_search import DecodingConfig, built, fast
+torch.set_num_threads(2)
+model, config = fast(built(vocab=8000, d_model=256)), DecodingConfig(beam_size=4, max_length_ratio=0)
+before = model.search([[5, 6, 7, 3]], config)
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    os._exit(model.search([[5, 6, 7, 3]], config) != before)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_copy_of_a_process_that_has_searched_goes_on() -> None:
+    """CTranslate2 539, gunicorn 2478, pytorch 49555: servers that load a model and then fork waited for ever."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.system

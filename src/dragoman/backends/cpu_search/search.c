@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef LANES
 #if defined(__AVX512F__)
@@ -352,6 +353,11 @@ static int64_t round_rows(const Linear *layer, const float *x, int64_t stride, i
 
 #define WORTH_A_THREAD 400000 /* multiplications */
 
+/* The process that has loaded this file. A copy of it (`fork`) has not the threads that OpenMP keeps, and would wait for
+   them for ever: there each product is computed by the thread that asks for it. */
+static pid_t home;
+__attribute__((constructor)) static void remember_home(void) { home = getpid(); }
+
 /* `F.linear`: out = x @ weight.T + bias, then as `mode` says. Rows of `out` are padded to whole panels. */
 static void linear(const Linear *layer, const float *x, int64_t stride, int64_t rows, float *out, int64_t out_stride,
                    enum mode mode, Work *w) {
@@ -360,6 +366,7 @@ static void linear(const Linear *layer, const float *x, int64_t stride, int64_t 
     const void *read = x;
     if (layer->kind != FLOAT32) stride = round_rows(layer, x, stride, rows, rounded), read = rounded->rows;
     int threads = (int)MIN(w->threads, rows * layer->inputs * layer->outputs / WORTH_A_THREAD);
+    if (threads > 1 && getpid() != home) threads = 1;
     (void)threads; /* of no use without OpenMP */
     /* A panel stays in the cache while all rows go by it. Threads share the panels: no sum depends on their number. */
 #pragma omp parallel for num_threads(threads) if (threads > 1)
