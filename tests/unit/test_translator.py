@@ -11,6 +11,7 @@ import torch
 from tests.errors import raises_error
 
 from dragoman import config
+from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.decoding.rules import ngrams
 from dragoman.decoding.search import DecodingConfig
 from dragoman.errors import Error
@@ -213,6 +214,18 @@ def test_a_translation_that_was_found_has_the_score_that_it_was_found_with(run: 
         assert one.tokens[-1][0] == "</s>"
         assert sum(value for _, value in one.tokens) == pytest.approx(one.log_prob, abs=1e-5)
         assert one.score == pytest.approx(one.log_prob / len(one.tokens), abs=1e-6)
+
+
+@pytest.mark.parametrize("in_c", [True, False], ids=["in C", "by PyTorch"])
+def test_a_score_that_is_no_number_is_refused(run: Path, in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by every search: `nan` is no JSON, and stands first or last in no ranking (mozilla/translations 244)."""
+    if not in_c:
+        monkeypatch.setattr(FastTransformer, "can_force", lambda own, pairs: False)
+    translator = SearchTranslator.load(run, device="cpu")
+    with torch.no_grad():
+        translator.model.get_submodule("decoder_norm").weight[1] = float("nan")
+    with raises_error(Error.DIVERGED, r"pair 7: the model gives no token a finite probability"):
+        score(translator, [("a cat", "a")], first=7)
 
 
 def test_scores_do_not_depend_on_neighbours_and_blanks_have_none(run: Path) -> None:

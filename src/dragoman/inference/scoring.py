@@ -1,5 +1,6 @@
 """Probabilities of given translations, the same to the last bit whatever pairs are scored beside them."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,6 +10,7 @@ from dragoman.backends.cpu_search.fast_transformer import FastTransformer
 from dragoman.cancellation import check
 from dragoman.data.batch import WIDTH_MULTIPLE, collate, collate_src
 from dragoman.data.eval_batches import BATCH_TOKENS
+from dragoman.decoding.rows import FoundNothing, check_finite
 from dragoman.device import side_by_side
 from dragoman.errors import Error
 from dragoman.inference.search_translator import SearchTranslator
@@ -23,13 +25,17 @@ def score(
     """The probability of each translation of (source, translation) pairs, in order.
 
     Nothing is cut or left out. `first` is the number of the first pair. `as_read`: sources are read as in a search,
-    with the terms and matches of a model that has learnt them. Raises DragomanError, naming the pair, for a blank side
-    and for more tokens than are read at once (`max_src_tokens`, `max_tgt_tokens`).
+    with the terms and matches of a model that has learnt them. Raises DragomanError, naming the pair, for a blank side,
+    for more tokens than are read at once (`max_src_tokens`, `max_tgt_tokens`), and for probabilities that are none.
     """
     encoded = [_encoded(translator, pair, number, as_read) for number, pair in enumerate(pairs, start=first)]
     results = []
     given = len(translator.tokenizers.tgt.before)
-    for (_, tgt), values in zip(encoded, token_log_probs(translator, encoded), strict=True):
+    try:
+        log_probs = token_log_probs(translator, encoded)
+    except FoundNothing as error:
+        raise error.code(f"pair {first + error.sentence:,}: {error.why}") from error
+    for (_, tgt), values in zip(encoded, log_probs, strict=True):
         values[:given] = [0.0] * given  # as in a search: a tag is not said
         pieces = [*translator.tokenizers.tgt.pieces(tgt), SPECIALS[EOS_ID]]
         total, decoding = sum(values), translator.decoding
@@ -42,7 +48,17 @@ def token_log_probs(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[
     """The log probability (nats) of each target token of (source ids, target ids), `</s>` among them.
 
     What a pair gets does not depend on the others. Sides are no longer than `max_src_tokens` and `max_tgt_tokens`.
+    Raises DragomanError where the model's logits are not numbers.
     """
+    log_probs = _of_model(translator, pairs)
+    for number, values in enumerate(log_probs):
+        if math.isnan(sum(values)):
+            check_finite(math.nan, number)
+    return log_probs
+
+
+def _of_model(translator: SearchTranslator, pairs: Sequence[Ids]) -> list[list[float]]:
+    """`token_log_probs`, whatever they are."""
     results: list[list[float]] = [[] for _ in pairs]
     model = translator.model.eval()
     with_ends = [([*src, EOS_ID], [*tgt, EOS_ID]) for src, tgt in pairs]

@@ -303,7 +303,8 @@ class FastTransformer(Transformer):  # type: ignore[misc]  # a layer of the fami
 
     def forced_log_probs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[float]]:
         """The log probability (nats) of each token of given translations, of (source, translation), ids with `</s>`
-        both: to the last bit what a search adds up. Raises DragomanError as `search`."""
+        both: to the last bit what a search adds up. Raises DragomanError for more tokens than the
+        model has positions for."""
         sources = self._read_ids([src for src, _ in pairs])
         longest = max(map(len, sources)), max(len(tgt) for _, tgt in pairs)
         packed = self.weights.of(self, max(longest))
