@@ -334,8 +334,8 @@ def test_catalogues_of_other_languages_are_named(tmp_path: Path) -> None:
     )
     assert read(tmp_path, ("en", "pt_BR")) == {"po/pt_BR.po": [("close", "fechar")]}
     said = notes(tmp_path, ("en", "pt_BR"))
-    assert "from en to de" in said["de.po"]
-    assert "from en to pt_PT" in said["po/pt_PT.po"]
+    assert "from en to de" in reasons["de.po"]
+    assert "from en to pt_PT" in reasons["po/pt_PT.po"]
 
 
 def test_between_two_languages_catalogues_of_one_document_are_joined_by_message_and_context(tmp_path: Path) -> None:
@@ -551,13 +551,13 @@ def test_broken_files_are_named_and_the_others_read(tmp_path: Path) -> None:
         },
     )
     assert read(tmp_path) == {"a.tmx": [("one", "un")], "empty.po": []}
-    said = notes(tmp_path)
+    reasons = notes(tmp_path)
     assert said.keys() == {
         "broken.tmx", "broken.po", "broken.mo", "broken.xlsx", "broken.csv", "broken.en.docx and broken.fr.docx",
         "empty.tmx",
     }  # fmt: skip
-    assert "broken.tmx:4" in said["broken.tmx"]
-    assert "broken.po:2" in said["broken.po"]
+    assert "broken.tmx:4" in reasons["broken.tmx"]
+    assert "broken.po:2" in reasons["broken.po"]
 
 
 def test_hidden_files_and_folders_are_left_out_but_not_where_they_are_named(tmp_path: Path) -> None:
@@ -646,3 +646,38 @@ def test_a_long_text_is_aligned_in_a_band() -> None:
     pairs = list(aligned(english, [*french[:1500], "une ligne de plus", *french[1500:]]))
     assert len(pairs) > 2900
     assert sum(tgt == src + (src >= 1500) for src, tgt in pairs) > 2900
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"translation": {"en": "a cat", "fr": "un chat"}}',
+        '{"id": 1, "en": "a cat", "fr": "un chat"}',
+        '{"eng": "a cat", "fra": "un chat"}',
+        '{"source": "a cat", "target": "un chat"}',
+        '{"src": "a cat", "tgt": "un chat"}',
+    ],
+)
+def test_records_of_json_are_read_by_the_keys_that_they_have(tmp_path: Path, record: str) -> None:
+    assert read(write(tmp_path, {"c.jsonl": f"{record}\n"})) == {"c.jsonl": [("a cat", "un chat")]}
+
+
+def test_other_keys_of_json_are_asked_for_and_named(tmp_path: Path) -> None:
+    write(tmp_path, {"c.jsonl": '{"input": "a cat", "output": "un chat"}\n'})
+    assert "columns" in notes(tmp_path)["c.jsonl"]
+    assert read(tmp_path, columns=("input", "output")) == {"c.jsonl": [("a cat", "un chat")]}
+
+
+def test_records_of_parquet_are_read_by_the_keys_that_they_have(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"translation": {"en": "a cat", "fr": "un chat"}}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "c.parquet")
+    assert read(tmp_path) == {"c.parquet": [("a cat", "un chat")]}
+
+
+def test_it_is_said_how_a_file_of_pairs_with_another_name_is_read(tmp_path: Path) -> None:
+    write(tmp_path, {"fra.txt": "a cat\tun chat\tCC-BY\n", "c.json": '[{"en": "a cat"}]', "notes.txt": "a cat\n"})
+    reasons = notes(tmp_path)
+    assert ".tsv" in reasons["fra.txt"]
+    assert ".jsonl" in reasons["c.json"]
+    assert ".tsv" not in reasons["notes.txt"]
