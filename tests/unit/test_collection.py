@@ -334,8 +334,8 @@ def test_catalogues_of_other_languages_are_named(tmp_path: Path) -> None:
     )
     assert read(tmp_path, ("en", "pt_BR")) == {"po/pt_BR.po": [("close", "fechar")]}
     said = notes(tmp_path, ("en", "pt_BR"))
-    assert "from en to de" in reasons["de.po"]
-    assert "from en to pt_PT" in reasons["po/pt_PT.po"]
+    assert "from en to de" in said["de.po"]
+    assert "from en to pt_PT" in said["po/pt_PT.po"]
 
 
 def test_between_two_languages_catalogues_of_one_document_are_joined_by_message_and_context(tmp_path: Path) -> None:
@@ -551,13 +551,13 @@ def test_broken_files_are_named_and_the_others_read(tmp_path: Path) -> None:
         },
     )
     assert read(tmp_path) == {"a.tmx": [("one", "un")], "empty.po": []}
-    reasons = notes(tmp_path)
+    said = notes(tmp_path)
     assert said.keys() == {
         "broken.tmx", "broken.po", "broken.mo", "broken.xlsx", "broken.csv", "broken.en.docx and broken.fr.docx",
         "empty.tmx",
     }  # fmt: skip
-    assert "broken.tmx:4" in reasons["broken.tmx"]
-    assert "broken.po:2" in reasons["broken.po"]
+    assert "broken.tmx:4" in said["broken.tmx"]
+    assert "broken.po:2" in said["broken.po"]
 
 
 def test_hidden_files_and_folders_are_left_out_but_not_where_they_are_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ FRAMES = (
         "stand in quotation marks: take the text out of its table or JSON",
     ),
 )
-"""What stands around each translation of a file that is more than its text: name, pattern, and what to do."""
+"""Things around each translation of a file that is more than its text: name, pattern, and what to do."""
 MARKUP = re.compile(r"\s*<(?:\?xml|!DOCTYPE|tstset|refset|srcset|mteval|dataset)\b")
 """The beginning of a test set in the markup of NIST or WMT."""
 FORMS = {

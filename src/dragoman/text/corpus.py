@@ -23,7 +23,6 @@ from dragoman.text.sources.files import FilesSource
 from dragoman.text.sources.jsonl import JsonlSource
 from dragoman.text.sources.parallel import ParallelSource
 from dragoman.text.sources.parquet import ParquetSource
-from dragoman.text.sources.records import PAIR, columns_of
 from dragoman.text.sources.stream import StreamSource
 from dragoman.text.sources.toy import ToySource
 from dragoman.text.sources.tsv import TsvSource
@@ -167,6 +166,8 @@ def source_of_file(path: str, src_lang: str, tgt_lang: str, columns: tuple[str, 
         return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
     source: Any = None if cls is None else cls(path=path)  # type: ignore[call-arg]
     if isinstance(source, JsonlSource | ParquetSource) and (record := source.first()):
+        from dragoman.text.sources.records import PAIR, columns_of  # of such files alone
+
         keys = columns_of(record, PAIR, columns, (src_lang, tgt_lang), path)
         return replace(source, src_key=keys[0], tgt_key=keys[1])
     return source

@@ -38,7 +38,7 @@ TERM_SPACE = "\ue000"
 _EXCHANGED = {".tbx": tbx_entries, ".tmx": tmx_entries}
 _PARTED = re.compile(r"\s*(?:[=-]>|→|=)\s*")
 _NOT_PARTED = re.compile(r"\S(?: ?[:|]| [-–]) ?\S")
-"""What parts a term from its translation, and what does not, but may be meant to."""
+"""Marks that part a term from its translation, and marks that do not, but may be meant to."""
 
 
 class TermMatch(NamedTuple):
