@@ -646,3 +646,38 @@ def test_a_long_text_is_aligned_in_a_band() -> None:
     pairs = list(aligned(english, [*french[:1500], "une ligne de plus", *french[1500:]]))
     assert len(pairs) > 2900
     assert sum(tgt == src + (src >= 1500) for src, tgt in pairs) > 2900
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"translation": {"en": "a cat", "fr": "un chat"}}',
+        '{"id": 1, "en": "a cat", "fr": "un chat"}',
+        '{"eng": "a cat", "fra": "un chat"}',
+        '{"source": "a cat", "target": "un chat"}',
+        '{"src": "a cat", "tgt": "un chat"}',
+    ],
+)
+def test_records_of_json_are_read_by_the_keys_that_they_have(tmp_path: Path, record: str) -> None:
+    assert read(write(tmp_path, {"c.jsonl": f"{record}\n"})) == {"c.jsonl": [("a cat", "un chat")]}
+
+
+def test_other_keys_of_json_are_asked_for_and_named(tmp_path: Path) -> None:
+    write(tmp_path, {"c.jsonl": '{"input": "a cat", "output": "un chat"}\n'})
+    assert "columns" in notes(tmp_path)["c.jsonl"]
+    assert read(tmp_path, columns=("input", "output")) == {"c.jsonl": [("a cat", "un chat")]}
+
+
+def test_records_of_parquet_are_read_by_the_keys_that_they_have(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"translation": {"en": "a cat", "fr": "un chat"}}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "c.parquet")
+    assert read(tmp_path) == {"c.parquet": [("a cat", "un chat")]}
+
+
+def test_it_is_said_how_a_file_of_pairs_with_another_name_is_read(tmp_path: Path) -> None:
+    write(tmp_path, {"fra.txt": "a cat\tun chat\tCC-BY\n", "c.json": '[{"en": "a cat"}]', "notes.txt": "a cat\n"})
+    reasons = notes(tmp_path)
+    assert ".tsv" in reasons["fra.txt"]
+    assert ".jsonl" in reasons["c.json"]
+    assert ".tsv" not in reasons["notes.txt"]

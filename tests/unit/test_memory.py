@@ -365,3 +365,33 @@ def test_a_translation_keeps_its_typography(tmp_path: Path) -> None:
     memory = TranslationMemory.load(path, ("en", "fr"))
     assert memory.exact("Who is\u00a0that?") == "Qui est-ce\xa0?"
     assert memory.exact("Hello\u202fworld") == "你好\u3000世界"
+
+
+@pytest.mark.parametrize("line", ["Hund = hound", "Hund => hound", "Hund -> hound", "Hund → hound", "Hund\thound"])
+def test_lines_of_terms_are_parted_by_what_people_write(tmp_path, line):
+    (tmp_path / "terms.txt").write_text(f"{line}\n", "utf-8")
+    assert Glossary.load(tmp_path / "terms.txt").targets == {"Hund": "hound"}
+
+
+def test_terms_of_a_translation_memory_are_read(tmp_path):
+    units = '<tu><tuv xml:lang="de"><seg>Hund</seg></tuv><tuv xml:lang="en"><seg>hound</seg></tuv></tu>'
+    text = f'<tmx version="1.4"><header srclang="*all*"/><body>{units}</body></tmx>'
+    (tmp_path / "terms.tmx").write_text(text, "utf-8")
+    assert Glossary.load(tmp_path / "terms.tmx", ("de", "en")).targets == {"Hund": "hound"}
+
+
+@pytest.mark.parametrize("name", ["terms.json", "terms.yaml"])
+def test_files_that_are_no_glossary_are_refused(tmp_path, name):
+    (tmp_path / name).write_text('{"Hund": "hound"}\n', "utf-8")
+    with raises_error(Error.WRONG_FILE_TYPE, name):
+        Glossary.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_named"),
+    [("Hund: hound\nKatze: cat\n", True), ("Hund | hound\n", True), ("Hund - hound\n", True), ("ACME\nXY-9\n", False)],
+)
+def test_a_glossary_in_which_nothing_parts_the_terms_is_named(tmp_path, capsys, lines, is_named):
+    (tmp_path / "terms.txt").write_text(lines, "utf-8")
+    assert list(Glossary.load(tmp_path / "terms.txt").targets.values()) == lines.splitlines()
+    assert ("terms.txt" in capsys.readouterr().err) is is_named

@@ -101,6 +101,12 @@ def test_json_in_the_place_of_a_text_is_named_to_training_and_doctor(tmp_path, n
         ("lower-cased", str.lower),
         ("upper-cased", str.upper),
         ("several outputs", lambda line: f"{line} ||| -0.31"),
+        ("special tokens", lambda line: f">>eng<< {line}"),
+        ("special tokens", lambda line: f"__en__ {line}"),
+        ("columns", lambda line: f"-0.31\t{line}"),
+        ("numbered", lambda line: f"12. {line}"),
+        ("numbered", lambda line: f"-0.31 {line}"),
+        ("in quotes", lambda line: f'"{line}"'),
     ],
 )
 def test_the_form_of_an_output_is_named(kind, spoil):
@@ -108,6 +114,22 @@ def test_the_form_of_an_output_is_named(kind, spoil):
     assert not {fault.kind for fault in check_output(TEST, REFERENCES)} - {"references"}
     lower = TestSet(REFERENCES, [[line.lower() for line in REFERENCES]], ("en", "en"))
     assert "lower-cased" not in {fault.kind for fault in check_output(lower, [line.lower() for line in REFERENCES])}
+
+
+def test_references_that_are_no_references_are_named():
+    tabs = TestSet(REFERENCES, [[f"{line}\t{line}" for line in REFERENCES]], ("en", "en"))
+    assert {fault.kind for fault in check_output(tabs, [line + "!" for line in REFERENCES])} >= {"columns"}
+    blank = TestSet(REFERENCES, [["", *REFERENCES[1:]]], ("en", "en"))
+    [fault] = [fault for fault in check_output(blank, REFERENCES) if fault.kind == "no reference"]
+    assert fault.lines == (1,)
+
+
+def test_an_output_that_was_read_in_another_encoding_is_named():
+    refs = [f"Die Bäckerei öffnet für {number} Gäste um fünf Uhr früh." for number in range(20)]
+    test = TestSet(refs, [refs], ("de", "de"))
+    garbled = [line.encode().decode("cp1252") for line in refs]
+    assert "mojibake" in {fault.kind for fault in check_output(test, garbled)}
+    assert "mojibake" not in {fault.kind for fault in check_output(TestSet(refs, [garbled], ("de", "de")), garbled)}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +145,26 @@ def test_lines_of_more_than_a_translation_are_refused(tmp_path, written):
     (tmp_path / "hyp").write_text(text, "utf-8")
     with raises_error(Error.WRONG_SHAPE):
         read_hypotheses(tmp_path / "hyp", TEST)
+
+
+@pytest.mark.parametrize("place", ["hypotheses", "references"])
+def test_test_sets_in_markup_are_refused(tmp_path, place):
+    segments = "".join(f'<seg id="{n}">{line}</seg>\n' for n, line in enumerate(REFERENCES, 1))
+    (tmp_path / "a.sgm").write_text(f'<refset setid="x">\n{segments}</refset>\n', "utf-8")
+    (tmp_path / "src").write_text("a line\n" * (len(REFERENCES) + 2), "utf-8")
+    with raises_error(Error.WRONG_SHAPE, "a.sgm"):
+        if place == "hypotheses":
+            read_hypotheses(tmp_path / "a.sgm", TEST)
+        else:
+            TestSet.read(tmp_path / "src", [tmp_path / "a.sgm"], ("en", "en"))
+
+
+def test_line_ends_of_old_mac_os_are_named(tmp_path):
+    (tmp_path / "a.de").write_bytes("\r".join(REFERENCES).encode())
+    with raises_error(Error.WRONG_SHAPE, "a.de"):
+        list(read_lines(tmp_path / "a.de"))
+    (tmp_path / "a.de").write_bytes("\r".join(REFERENCES).encode() + b"\n")
+    assert len(list(read_lines(tmp_path / "a.de"))) == 1
 
 
 @pytest.mark.parametrize(("kind", "marks"), [("cut into subwords", "@@ "), ("tokenised", " . ")])

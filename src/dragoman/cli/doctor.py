@@ -13,6 +13,7 @@ import typer
 from dragoman.analysis.collection_page import write_collection_page
 from dragoman.cli.options import two_columns
 from dragoman.doctor.assembly import assemble, gathered, summary
+from dragoman.doctor.collection import OTHER
 from dragoman.doctor.examine import Examination, Identify
 from dragoman.doctor.findings import EXIT_CODES, Diagnosis, worst
 from dragoman.doctor.fix import fix, require_new
@@ -22,8 +23,8 @@ from dragoman.inference.classifier import Predictor
 from dragoman.progress import say
 from dragoman.quality.test_set import TestSet
 from dragoman.tasks import recipes
-from dragoman.text.corpus import CollectionConfig, FilesSource, Source, source_of_file
-from dragoman.text.lines import kind_of, language_of_file
+from dragoman.text.corpus import CollectionConfig, FilesSource, Source, TsvSource, source_of_file
+from dragoman.text.lines import find, kind_of, language_of_file, read_lines
 
 ColumnNames = Annotated[
     str | None, typer.Option(help="Of tables: the columns, by heading or number (English,French).", show_default=False)
@@ -106,7 +107,9 @@ def _collection_of(
             (files, (recipe.corpus.src_lang, recipe.corpus.tgt_lang)) if isinstance(files, CollectionConfig) else None
         )
     is_pattern = glob.has_magic(src) and not path.exists()
-    is_table = kind_of(src) in (".mo", *table.SUFFIXES) and (columns is not None or kind_of(src) != ".tsv")
+    is_table = kind_of(src) in (".mo", *table.SUFFIXES, *OTHER) and (
+        columns is not None or kind_of(src) not in (".tsv", *OTHER)
+    )
     if not (path.is_dir() or is_pattern or is_table):
         return None
     if not all(languages):
@@ -141,8 +144,16 @@ def _examinations(
         languages = src_lang or language_of_file(src), tgt_lang or language_of_file(tgt)
         yield "", Examination(FilesSource(src=src, tgt=tgt), *languages, tests, identify)
     elif (single := source_of_file(src, src_lang, tgt_lang)) is not None:
+        with contextlib.suppress(DragomanError):  # the examination says what is wrong with it
+            if isinstance(single, TsvSource) and (count := next(read_lines(find(src))).count("\t") + 1) > 2:
+                say(f"{src}: columns 1 and 2 of {count} are read; --columns, --src-lang, --tgt-lang name others")
         yield "", Examination(single, src_lang, tgt_lang, tests, identify)
     elif src_lang or tgt_lang:
+        if Path(src).is_file() and Path(src).suffix not in (".yaml", ".yml"):
+            hint = (
+                "give the target side too; both are in a .tmx .xlf .po .mo .csv .tsv .xlsx .jsonl .parquet or a folder"
+            )
+            raise Error.WRONG_FILE_TYPE(" is not of a kind that holds pairs", hint, file=src)
         raise Error.CONFLICT("--src-lang and --tgt-lang go with two files; a recipe has its own (corpus.src_lang)")
     else:
         yield from _of_recipe(src, tests, identify)

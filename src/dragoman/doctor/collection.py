@@ -152,7 +152,7 @@ def _readers(paths: dict[str, Path], languages: Languages, config: CollectionCon
             codes = _languages_of_name(name, languages) if kind_of(name) in (".po", ".mo", ".ts") else languages
             reader = functools.partial(read, path, languages, config)
         else:
-            record.note = _why_not(name, languages)
+            record.note = _why_not(name, path, languages)
         readers.append((record, codes, reader))
     return readers
 
@@ -180,7 +180,13 @@ def _document(name: str, config: CollectionConfig) -> str:
     return name.partition("/")[0] if config.documents == "folder" else name
 
 
-def _why_not(name: str, languages: Languages) -> str:
+def _why_not(name: str, path: Path, languages: Languages) -> str:
+    with contextlib.suppress(DragomanError):
+        first = next(read_lines(path)) if kind_of(name) in (TEXTS, ".json") else ""
+        if kind_of(name) == TEXTS and "\t" in first:
+            return "columns with tabs between them: let its name end in .tsv"
+        if first.lstrip().startswith("["):
+            return "a JSON array: write an object in each line (jq -c '.[]'), and let its name end in .jsonl"
     side = next((side for side, code in enumerate(languages) if _keys(name, code)), None)
     if side is not None and (kind_of(name) in (*SUFFIXES, TEXTS) or fits(kind_of(name), languages[side])):
         return f"no file beside it is its translation ({languages[1 - side]})"
@@ -350,7 +356,7 @@ def _table(path: Path, languages: Languages, config: CollectionConfig) -> Iterat
 
 
 def _other(path: Path, languages: Languages, config: CollectionConfig) -> Iterator[Entry]:
-    for pair in source_of_file(str(path), *languages).pairs():
+    for pair in source_of_file(str(path), *languages, config.columns).pairs():
         yield Entry(pair.line, pair.src, pair.tgt)
 
 

@@ -29,8 +29,9 @@ from dragoman.quality.faults import (
     written_densely,
 )
 from dragoman.quality.leakage import Leakage, key
+from dragoman.quality.misread import Misread
 from dragoman.quality.test_set import TestSet
-from dragoman.quality.text_forms import ESCAPES, SPECIAL_TOKENS, forms_of
+from dragoman.quality.text_forms import ESCAPES, FRAMES, SPECIAL_TOKENS, forms_of
 from dragoman.text.negation import negations
 from dragoman.text.numbers import numbers_in
 from dragoman.text.placeholders import without_spans
@@ -129,12 +130,16 @@ def _finding(kind: str, lines: Sequence[int], message: str, least: float = 1) ->
 def no_translation(output: _Output) -> list[OutputFault]:
     """Lines without a word, where source and reference have some."""
     lines = output.lines(empty, [row for row, src in enumerate(output.sources) if src])
-    return _finding("empty", lines, "have no translation")
+    blank = _lines(hyp and not ref for hyp, ref in zip(output.hypotheses, output.references, strict=True))
+    return [
+        *_finding("empty", lines, "have no translation"),
+        *_finding("no reference", blank, "are scored against a blank reference: leave them out of all files"),
+    ]
 
 
 def wrong_form(output: _Output) -> Iterator[OutputFault]:
-    """Lines that are not plain text: cut into subwords, escaped, tokenised, without capitals, or several lines for one
-    source."""
+    """Lines that are not plain text: cut into subwords, escaped, tokenised, garbled, without capitals, with columns or
+    numbers around them, or several lines for one source."""
     hyps, refs = output.hypotheses, output.references
     shown = [(set(forms_of(hyp)), set(forms_of(ref))) for hyp, ref in zip(hyps, refs, strict=True)]
     least = max(2, 0.05 * len(output))
@@ -153,6 +158,15 @@ def wrong_form(output: _Output) -> Iterator[OutputFault]:
     ):
         lines = _lines(pattern.search(hyp) and not pattern.search(ref) for hyp, ref in pairs)
         yield from _finding(form, lines, advice, least)
+    for form, pattern, advice in FRAMES:
+        framed = [(bool(pattern.search(hyp)), bool(pattern.search(ref))) for hyp, ref in pairs]
+        yield from _finding(form, _lines(hyp > ref for hyp, ref in framed), advice, max(3, 0.5 * len(output)))
+    tabs = _lines("\t" in ref and "\t" not in hyp for hyp, ref in pairs)
+    advice = "have a tab in their reference alone: one reference in a file (cut -f1), `ref` twice for two"
+    yield from _finding("columns", tabs, advice, max(3, 0.5 * len(output)))
+    misread = Misread(output.test.languages[1])
+    garbled = _lines(misread.is_misread(hyp) and not misread.is_misread(ref) for hyp, ref in pairs)
+    yield from _finding("mojibake", garbled, "were read in another encoding than they are written in", least)
     listed = _lines(" ||| " in hyp and " ||| " not in ref for hyp, ref in pairs)
     yield from _finding("several outputs", listed, "have ||| in them: keep the text of the first alone", least)
     for form, cased, advice in (

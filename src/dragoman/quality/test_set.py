@@ -12,7 +12,7 @@ from dragoman.errors import Error, show
 from dragoman.languages.codes import name_of
 from dragoman.languages.identification import language_or_recognised
 from dragoman.progress import say
-from dragoman.quality.text_forms import FORMATS
+from dragoman.quality.text_forms import FORMATS, MARKUP
 from dragoman.text.lines import find, language_of_file, read_lines
 
 
@@ -57,7 +57,7 @@ class TestSet:
         sources = list(read_lines(find(src)))
         references = []
         for ref in refs:
-            lines = list(read_lines(find(ref)))
+            lines = _texts(ref)
             if len(lines) != len(sources):
                 raise Error.UNEQUAL_COUNTS(
                     f" has {len(lines):,} lines, and its source {show(src)} has {len(sources):,}: line n of one must "
@@ -103,16 +103,25 @@ def files_of_sacrebleu(name: str, pair: str) -> tuple[Path, list[Path]]:
 
 def read_hypotheses(path: Path, test: TestSet) -> list[str]:
     """The lines of a file that translate those of a test set. Raises DragomanError when their numbers differ."""
-    lines = list(read_lines(find(path), may_be_empty=True))
-    for pattern, kind, hint in FORMATS if lines else ():
-        if sum(1 for line in lines if pattern.match(line)) > 0.9 * len(lines):
-            raise Error.WRONG_SHAPE(f" is {kind} (`{lines[0][:40]}`)", hint, file=path)
+    lines = _texts(path, may_be_empty=True)
     if len(lines) != len(test):
         raise Error.UNEQUAL_COUNTS(
             f" has {len(lines):,} lines and {test.name} has {len(test):,}: each line must be the translation of the "
             "source line of the same number",
             file=path,
         )
+    return lines
+
+
+def _texts(path: Path, *, may_be_empty: bool = False) -> list[str]:
+    """The lines of a file. Raises DragomanError for lines that hold more than a text each."""
+    lines = list(read_lines(find(path), may_be_empty=may_be_empty))
+    if lines and MARKUP.match(lines[0]):
+        hint = "keep the texts of its segments: grep '<seg' | sed 's/<[^>]*>//g'"
+        raise Error.WRONG_SHAPE(f" is markup (`{lines[0][:40]}`), and not a text a line", hint, file=path)
+    for pattern, kind, hint in FORMATS if lines else ():
+        if sum(1 for line in lines if pattern.match(line)) > 0.9 * len(lines):
+            raise Error.WRONG_SHAPE(f" is {kind} (`{lines[0][:40]}`)", hint, file=path)
     return lines
 
 

@@ -6,8 +6,21 @@ ESCAPES = re.compile(r"&(?:#\d{2,6}|#x[\da-fA-F]{2,6}|[a-zA-Z]{2,8});")
 """Of Moses' tokenizer, and of markup."""
 SPECIAL_TOKENS = re.compile(
     r"</?s>|<(?:pad|unk|bos|eos|mask|0x[\dA-F]{2})>|\[(?:CLS|SEP|PAD|UNK|MASK)\]|\b[a-z]{3}_[A-Z][a-z]{3}\b"
+    r"|>>[a-z]{2,3}(?:_\w+)?<<|(?:^|\s)__[a-z]{2,3}(?:_\w+)?__(?:\s|$)|<2[a-z]{2,3}>|<extra_id_\d+>|<\|[a-z_]+\|>"
 )
-"""Tokens that a decoder leaves in a text: ends, unknown pieces, bytes, languages of NLLB."""
+"""Tokens that a decoder leaves in a text: ends, unknown pieces, bytes, languages of NLLB, Marian, M2M100 and T5."""
+FRAMES = (
+    ("columns", re.compile(r"\t"), "have a tab, as a table has: keep the column of the translations (cut -f2)"),
+    ("numbered", re.compile(r"^-?\d+(?:\.\d+)?[.):]?\s"), "begin with a number or a score: take that away (sed)"),
+    (
+        "in quotes",
+        re.compile(r"^[\"'“”„«].*[\"'“”»]$"),
+        "stand in quotation marks: take the text out of its table or JSON",
+    ),
+)
+"""Things around each translation of a file that is more than its text: name, pattern, and what to do."""
+MARKUP = re.compile(r"\s*<(?:\?xml|!DOCTYPE|tstset|refset|srcset|mteval|dataset)\b")
+"""The beginning of a test set in the markup of NIST or WMT."""
 FORMS = {
     "cut into subwords": re.compile(r"[^\s@]@@(?: |$)|(?:^|\s)[▁Ġ]\S|\w ##\w|\S￭(?:\s|$)|(?:^|\s)￭\S"),
     "tokenised": re.compile(r"\w [.,](?: |$)| @[-/]@ |\w (?:&apos;|['’])(?:s|re|ve|ll|d|m|t) "),

@@ -153,14 +153,21 @@ SINGLE_FILES: dict[str, type[SingleFileSource]] = {
 """The kind of source of a single file, by the end of its name."""
 
 
-def source_of_file(path: str, src_lang: str, tgt_lang: str) -> Any:
+def source_of_file(path: str, src_lang: str, tgt_lang: str, columns: tuple[str, str] | None = None) -> Any:
     """The source that a single file is, by the end of its name; None for another kind.
 
-    Raises DragomanError for a file whose languages have to be said.
+    `columns`: the keys of the texts in its records; None: those that the first record has for the languages.
+    Raises DragomanError for a file whose languages have to be said, or whose records have no such keys.
     """
     cls = SINGLE_FILES.get(kind_of(path))
     if cls is TmxSource:
         if not (src_lang and tgt_lang):
             raise Error.MISSING_OPTION("say with `src_lang` and `tgt_lang` which of its languages are meant", file=path)
         return TmxSource(path=path, src_lang=src_lang, tgt_lang=tgt_lang)
-    return None if cls is None else cls(path=path)  # type: ignore[call-arg]
+    source: Any = None if cls is None else cls(path=path)  # type: ignore[call-arg]
+    if isinstance(source, JsonlSource | ParquetSource) and (record := source.first()):
+        from dragoman.text.sources.records import PAIR, columns_of  # of such files alone
+
+        keys = columns_of(record, PAIR, columns, (src_lang, tgt_lang), path)
+        return replace(source, src_key=keys[0], tgt_key=keys[1])
+    return source

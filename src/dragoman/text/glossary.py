@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.cancellation import check
-from dragoman.errors import DragomanError, Error
+from dragoman.errors import DragomanError, Error, show
 from dragoman.formats import table
 from dragoman.formats.base import has_letters
-from dragoman.formats.bitext import tbx_entries
+from dragoman.formats.bitext import tbx_entries, tmx_entries
 from dragoman.formats.encoding import decoded
 from dragoman.progress import say
 from dragoman.text.lines import COMPRESSIONS, kind_of, open_bytes, reporting_os_errors
@@ -35,6 +35,12 @@ TERM_SPACE = "\ue000"
 """Stands for a space inside of a term, so that a line that is too long is not cut there (`protect_terms`)."""
 
 
+_EXCHANGED = {".tbx": tbx_entries, ".tmx": tmx_entries}
+_PARTED = re.compile(r"\s*(?:[=-]>|→|=)\s*")
+_NOT_PARTED = re.compile(r"\S(?: ?[:|]| [-–]) ?\S")
+"""Marks that part a term from its translation, and marks that do not, but may be meant to."""
+
+
 class TermMatch(NamedTuple):
     """A term in a text: characters `start` to `end`."""
 
@@ -46,9 +52,12 @@ class TermMatch(NamedTuple):
 
 def _terms(data: bytes, name: str, languages: tuple[str, str], plain: bool) -> Iterator[tuple[int, str, str]]:
     """(line, term, target) of the content of a file, of the kind that its name says; a side may be empty."""
-    if kind_of(name) == ".tbx":
-        yield from (entry[:3] for entry in tbx_entries(io.BytesIO(data), name, languages))
+    if (entries := _EXCHANGED.get(kind_of(name))) is not None:
+        yield from (entry[:3] for entry in entries(io.BytesIO(data), name, languages))
         return
+    if kind_of(name) in (".json", ".jsonl", ".yaml", ".yml", ".xml"):
+        hint = "give a table (.csv, .tsv, .xlsx), a .tbx or .tmx, or lines of term = translation"
+        raise Error.WRONG_FILE_TYPE(" is no glossary", hint, file=name)
     is_table = kind_of(name) in table.SUFFIXES
     for rows in table.tables(data, name, languages) if is_table else [_lines(decoded(data, name)[0], name)]:
         terms = [row for row in rows if plain or not row.cells[0].startswith("#")]
@@ -64,15 +73,15 @@ def _terms(data: bytes, name: str, languages: tuple[str, str], plain: bool) -> I
 
 
 def _lines(text: str, name: str) -> Iterator[table.Row]:
-    """The rows of a text that is no file of tables: a tab, or `=`, parts a term from its translation; else what parts
-    the columns of a table, where all lines have it."""
+    """The rows of a text that is no file of tables: a tab, `=` or an arrow parts a term from its translation; else what
+    parts the columns of a table, where all lines have it."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not any("\t" in line or "=" in line for line in lines):
+    if not any("\t" in line or _PARTED.search(line) for line in lines):
         separator = table.separator_of(text)
         separator = separator if all(separator in line for line in lines) else "\t"
         yield from table.rows_of_text(text, name, separator)
         return
-    parted = (line if "\t" in line else re.sub(r"\s*=\s*", "\t", line, count=1) for line in text.split("\n"))
+    parted = (line if "\t" in line else _PARTED.sub("\t", line, count=1) for line in text.split("\n"))
     yield from table.rows_of_text("\n".join(parted), name, "\t")
 
 
@@ -106,7 +115,7 @@ class Glossary:
 
     @classmethod
     def load(cls, path: Path, languages: tuple[str, str] = ("", "")) -> "Glossary":
-        """Read a file of terms: a table (`.csv`, `.tsv`, `.xlsx`), a `.tbx`, or lines; what is left out is told.
+        """Read a file of terms: a table (`.csv`, `.tsv`, `.xlsx`), `.tbx`, `.tmx`, or lines; what is left out is told.
 
         Raises DragomanError, naming the line, for a term with two targets, and for a file without a term.
         """
@@ -120,6 +129,8 @@ class Glossary:
         glossary = cls.read(data, name, languages)
         for complaint in glossary.left_out:
             say(f"{complaint}: left out")
+        if all(term == target and _NOT_PARTED.search(term) for term, target in glossary.targets.items()):
+            say(f"{show(path)}: no line has a translation, so each stays as it is: write term = translation")
         return glossary
 
     @classmethod
@@ -150,7 +161,7 @@ class Glossary:
                 left_out.append(_error(Error.WRONG_SHAPE, fault, name, line))
             elif targets.setdefault(" ".join(term.split()), target) == target:
                 places.setdefault(target, f"{name}, line {line}")
-            elif kind_of(name) != ".tbx":  # there, a term with synonyms: the first is the one to use
+            elif kind_of(name) not in _EXCHANGED:  # there, a term with synonyms: the first is the one to use
                 fault = f"{term!r} is {targets[term]!r} further up and {target!r} here: choose one"
                 left_out.append(_error(Error.CONFLICT, fault, name, line))
                 if strict:

@@ -316,6 +316,9 @@ def _refuse_other_kinds(start: bytes, name: str) -> None:
             raise Error.WRONG_FILE_TYPE(f" is {kind}", "unpack it first", file=name)
     _refuse_pointer(start, name)
     _refuse_binary(start, name)
+    if start.count(b"\r") > 2 and not start.endswith(b"\n"):
+        hint = "convert it: tr '\\r' '\\n' < FILE"
+        raise Error.WRONG_SHAPE(" has the line ends of old Mac OS, CR alone, and is one line here", hint, file=name)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_utf16(start):
         _refuse_utf16(name)
 

@@ -1,14 +1,15 @@
 """Pairs in a file of one JSON object a line. A record without its text stops the reading."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.config import settings
-from dragoman.errors import Error
+from dragoman.errors import DragomanError, Error
 from dragoman.runs.atomic_io import json_problem
-from dragoman.text.lines import read_lines, refuse_array
+from dragoman.text.lines import find, read_lines, refuse_array
 from dragoman.text.sources.base import Pair, SingleFileSource, check_one_line
 
 
@@ -29,6 +30,13 @@ class JsonlSource(SingleFileSource):
     def __post_init__(self) -> None:
         if self.src_key == self.tgt_key:
             raise ValueError("src_key and tgt_key must differ")
+
+    def first(self) -> dict[str, Any]:
+        """The first record; empty where it cannot be read, which `read` says."""
+        record = None
+        with contextlib.suppress(DragomanError, ValueError, RecursionError):
+            record = json.loads(next(read_lines(find(self.path))))
+        return record if isinstance(record, dict) else {}
 
     def read(self, path: Path) -> Iterator[Pair]:
         for number, line in enumerate(read_lines(path), start=1):

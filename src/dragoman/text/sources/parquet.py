@@ -1,12 +1,13 @@
 """Pairs in a Parquet file, in the two ways of publishing them: a `translation` of languages, or two columns."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from dragoman.config import settings
-from dragoman.errors import Error
-from dragoman.text.lines import check_is_file
+from dragoman.errors import DragomanError, Error
+from dragoman.text.lines import check_is_file, find
 from dragoman.text.sources.base import Pair, SingleFileSource
 from dragoman.text.sources.jsonl import text_of
 
@@ -25,6 +26,15 @@ class ParquetSource(SingleFileSource):
     def __post_init__(self) -> None:
         if self.src_key == self.tgt_key:
             raise ValueError("src_key and tgt_key must differ")
+
+    def first(self) -> dict[str, Any]:
+        """The first record; empty where it cannot be read, which `read` says."""
+        with contextlib.suppress(DragomanError, ImportError, OSError, ValueError, IndexError, StopIteration):
+            import pyarrow.parquet
+
+            batches = pyarrow.parquet.ParquetFile(find(self.path)).iter_batches(1)
+            return cast(dict[str, Any], next(batches).to_pylist()[0])
+        return {}
 
     def read(self, path: Path) -> Iterator[Pair]:
         try:

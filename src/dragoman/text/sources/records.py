@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.errors import Error
+from dragoman.languages.scripts import best_variant
 from dragoman.text.sources.jsonl import text_of
 
 PAIR, LABELLED, TEXT = ("src", "tgt"), ("text", "label"), ("text",)
@@ -92,7 +93,7 @@ def records(
     number = 0
     for number, row in enumerate(_rows(split, name), start=1):
         if isinstance(row, Mapping):
-            chosen = chosen or _chosen(row, fields, columns, languages, name)
+            chosen = chosen or columns_of(row, fields, columns, languages, name)
             record, keys = dict(row), chosen
         else:
             values = [row] if fields == TEXT or not isinstance(row, Iterable) or isinstance(row, str) else list(row)
@@ -148,7 +149,7 @@ def _rows(split: Any, name: str) -> Iterator[Any]:
     return iter(split)
 
 
-def _chosen(
+def columns_of(
     row: Mapping[Any, Any],
     fields: tuple[str, ...],
     columns: tuple[str, ...] | None,
@@ -164,6 +165,9 @@ def _chosen(
             return keys
         if len(keys) == len(fields) and all(key in inner for key in keys):
             return tuple(f"translation.{key}" for key in keys)
+    nearest = [best_variant(dict.fromkeys(inner or row, ""), code) for code in languages if fields == PAIR and code]
+    if not columns and len(nearest) == 2 and None not in nearest and nearest[0] != nearest[1]:
+        return tuple(f"translation.{key}" if inner else str(key) for key in nearest)
     there = ", ".join(map(str, [*row, *(f"translation.{key}" for key in inner)]))
     missing = ", ".join(map(str, columns)) if columns else " and ".join(fields)
     raise Error.WRONG_SHAPE(f"no columns {missing}; there are {there}", "name them with `columns`", file=name)
