@@ -96,8 +96,10 @@ def test_it_stops_for_the_reason_that_is_told() -> None:
 @pytest.mark.parametrize("family", MODELS)
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_a_beam_of_1_is_watched_as_the_greedy_search(family: str, alpha: float) -> None:
-    """One hypothesis is alive at each step, and the first `</s>` ends it: a length penalty changes nothing."""
-    one = translator(family, beam_size=1, length_penalty=AveragePenalty(alpha=alpha))
+    """One hypothesis is alive at each step, and the first `</s>` ends it: a length penalty changes nothing, nor does a
+    run's own patience."""
+    settings: dict[str, Any] = {"stopping": "likely", "patience": 2.0} if alpha else {}
+    one = translator(family, beam_size=1, length_penalty=AveragePenalty(alpha=alpha), **settings)
     for sentence in ("the dog", "the red dog hears a king", "a man"):
         watched = watch_search(one, sentence)
         [best] = one.n_best([sentence])[0]

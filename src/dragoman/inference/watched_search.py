@@ -115,7 +115,7 @@ def watch_search(translator: SearchTranslator, sentence: str, *, top: int = 10) 
     if decoding.sampling is not None or decoding.coverage_penalty or decoding.mbr != "none" or in_groups:
         raise Error.UNSUPPORTED("a plain beam search is shown: without sampling, coverage penalty, mbr and groups")
     if decoding.beam_size == 1:  # a greedy search ends with its first `</s>`
-        translator = translator.with_decoding(stopping="first")
+        translator = translator.with_decoding(stopping="first", patience=1.0)
     decoding, given = translator.decoding, list(tokenizers.tgt.before)
     watched: list[BeamStep] = []
     search = translator.search_steps([Segment(ids, given)], watch=watched.append)
