@@ -367,3 +367,10 @@ def test_every_script_is_run_by_a_test() -> None:
     assert sorted(scripts - peers - ours - PARTS.keys() - {name for names in COVERED.values() for name in names}) == []
     for test in COVERED:
         assert (ROOT / "tests" / test).exists(), test
+
+
+def test_every_command_has_a_row_in_the_table() -> None:
+    table = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
+    named = [f"benchmarks/{name}" for name in re.findall(r"[\w*]+\.py", table)]
+    commands = [path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
+    assert sorted(path.name for path in commands if not any(path.match(name) for name in named)) == []
