@@ -144,6 +144,9 @@ INSIDE: set[tuple[str, str]] = {
     ("cli.about", "dragoman.device.cpu_capabilities"),
     ("cli.about", "dragoman.device.machine_name"),
     ("cli.about", "dragoman.device.pick_device"),
+    # for files of records alone: what a translation imports stays a short list (the limit above)
+    ("text.corpus", "dragoman.text.sources.records.PAIR"),
+    ("text.corpus", "dragoman.text.sources.records.columns_of"),
     # it imports PyTorch, which whoever only writes text should not wait for
     ("runs.atomic_io", "safetensors.torch.save_file"),
 }

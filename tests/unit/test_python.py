@@ -265,7 +265,7 @@ def test_columns_by_name_labels_and_texts() -> None:
         ([("ein", "one"), ("zwei", float("nan"))], Error.WRONG_SHAPE, 2),
         ([("ein", None)], Error.WRONG_SHAPE, 1),
         ([("ein\nzwei", "one")], Error.WRONG_SHAPE, 1),
-        ([{"german": "ein", "english": "one"}], Error.WRONG_SHAPE, None),
+        ([{"first": "ein", "second": "one"}], Error.WRONG_SHAPE, None),
         ([{"de": "ein", "en": "one"}, {"de": "zwei"}], Error.WRONG_SHAPE, 2),
         ({"de": ["ein"], "en": ["one", "two"]}, Error.UNEQUAL_COUNTS, None),
         ([(b"ein", "one")], Error.WRONG_SHAPE, 1),
