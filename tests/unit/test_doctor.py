@@ -446,3 +446,16 @@ def test_lines_of_placeholders_are_no_evidence_of_a_shift() -> None:
 )
 def test_a_line_is_bare_where_it_has_placeholders_alone(line: str, bare: bool) -> None:
     assert _side([line]).bare.tolist() == [bare]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "why"),
+    [
+        ("en", "a dog", "no line is long enough to tell"),
+        ("tlh", "a dog that sleeps in the house of the old king", "it is not among the languages that are told apart"),
+    ],
+)
+def test_why_a_language_was_not_looked_at(tmp_path: Path, code: str, text: str, why: str) -> None:
+    source = written(tmp_path, [("ein Hund", text)], ("c.de", f"c.{code}"))
+    languages = Examination(source, "de", code).run().languages
+    assert languages[str(source.tgt)] == f"{code}, not looked at: {why}"

@@ -275,7 +275,10 @@ class Examination:
                 share = 100 * self.languages[side][code] / looked_at
                 text = f"{name_of(code)}{reason}, in {share:.1f} % of {looked_at:,} lines"
             else:
-                text = f"{code or 'unknown'}, not looked at, as it is not among the languages that are told apart"
+                why = "it is not among the languages that are told apart"
+                if identifier.known(self.codes[side]):
+                    why = "no line is long enough to tell"
+                text = f"{code or 'unknown'}, not looked at: {why}"
             self.diagnosis.languages[name] = text
 
     def _whole(self, complete: bool) -> None:
