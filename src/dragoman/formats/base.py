@@ -119,6 +119,8 @@ class Tags:
 
 
 NO_TAGS = Tags()
+NOTE_MARK = r"[\[(]?(?:\d{1,3}|[*†‡§¶]{1,3})[\])]?"
+"""The pattern of a note's mark in a text: a number or a sign, in brackets or not."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import regex
 
-from dragoman.formats.base import NO_TAGS, Item, Options, Tags, Unit, has_letters, line_of
+from dragoman.formats.base import NO_TAGS, NOTE_MARK, Item, Options, Tags, Unit, has_letters, line_of
 from dragoman.formats.bilingual_html import NO_MARKUP, Surroundings
 from dragoman.formats.html_pieces import CDATA, CODE, EMBEDDED, VOID, Piece, is_xhtml, pieces, text_of
 from dragoman.formats.inline import BLANKS, Kind, Token, as_attribute, units_of
@@ -52,11 +52,11 @@ READ_IN_META = frozenset({
 _NOTE = re.compile(
     r"(?:<(?:sup|small)\b[^<>]*>\s*)?<a\b[^<>]*>\s*(?:<(?:sup|small)\b[^<>]*>\s*)?"
     r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§¶]{1,3}|[↩↑^]\ufe0e?)[\])]?\s*(?:</(?:sup|small)>\s*)?</a>(?:\s*</(?:sup|small)>)?"
-    r"|(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"”»>]))<sup\b[^<>]*>\s*[\[(]?(?:\d{1,3}|[*†‡§¶]{1,3})[\])]?\s*</sup>(?![^\W_])",
+    r"|(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"”»>]))<sup\b[^<>]*>\s*" + NOTE_MARK + r"\s*</sup>(?![^\W_])",
     re.IGNORECASE,
 )
-"""A link whose text is the mark of a note, or a raised number behind a word, not a unit: a code, and no
-part of the word."""
+"""The mark of a note: a link whose text is such a mark, or a raised mark behind a word that is no unit (`m²`). It is a
+code, and no part of the word."""
 
 _CODE = re.compile(CODE, re.DOTALL)
 _LETTER = regex.compile(r"[\p{L}\p{M}]")

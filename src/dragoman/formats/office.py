@@ -15,7 +15,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from dragoman.formats import html, opc
-from dragoman.formats.base import Edit, Item, Options, Part, Pass, Unit, aside, left_aside
+from dragoman.formats.base import NOTE_MARK, Edit, Item, Options, Part, Pass, Unit, aside, left_aside
 from dragoman.formats.inline import Kind, Token, escaped, units_of, without_reading
 from dragoman.formats.language import in_element, of_office
 from dragoman.formats.package import Package
@@ -45,9 +45,9 @@ two scripts have, what the formatting was before somebody changed it."""
 
 _HIDDEN = re.compile(r"<(?:\w+:)?vanish(?:\s*/|\s+(?:\w+:)?val=[\"'](?:1|true|on)[\"']\s*/)?>")
 _RAISED = re.compile(r"\bvertAlign\s+(?:\w+:)?val=[\"']superscript|\sbaseline=[\"'][1-9]")
-_MARK = re.compile(r"\s*[\[(]?(?:\d{1,3}|[*†‡§¶]{1,3})[\])]?\s*")
+_MARK = re.compile(rf"\s*{NOTE_MARK}\s*")
 _WORD = re.compile(r"(?:[^\W\d_]{3}|[.,;:!?)\]\"”»])$")
-"""The end of a word that is no unit (`m²`), or a mark behind one."""
+"""The end of a word of three letters or more, which is no unit (`m²`), or of its punctuation."""
 
 
 class Run(NamedTuple):
