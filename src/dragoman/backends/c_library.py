@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -84,9 +83,17 @@ def _run(*command: str) -> str:
     """The command's output. It reads nothing: what stands in standard input may be the lines to translate.
 
     Raises subprocess.SubprocessError if it fails or takes a minute."""
-    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     try:
-        return str(subprocess.run(command, check=True, text=True, timeout=TIMEOUT, **options).stdout)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT,
+        )
+        return done.stdout
     except subprocess.TimeoutExpired as error:  # whose `stderr` is bytes
         raise subprocess.SubprocessError(f"it has not ended after {TIMEOUT} seconds") from error
 
